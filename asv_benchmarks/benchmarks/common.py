@@ -1,0 +1,29 @@
+"""What the benchmarks share: where the examples are, and running Python in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def example(name: str) -> Path:
+    """Return the directory of an example; asv skips the benchmark where there is none."""
+    path = EXAMPLES / name
+    if not path.is_dir():
+        raise NotImplementedError(f"no example {name}")
+    return path
+
+
+def run_python(*arguments: str) -> None:
+    """Run the interpreter of this environment to its end."""
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def train(name: str, *options: str) -> None:
+    """Train an example by the command line, as a user does."""
+    with tempfile.TemporaryDirectory() as output:
+        run_python("-m", "cobre", "train", str(example(name)), "--output", output, "--quiet", *options)

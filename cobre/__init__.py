@@ -1,0 +1,56 @@
+"""Hydrothermal power-system planning by SDDP, compiled by Numba, over pluggable communicators.
+
+>>> import cobre
+>>> case = cobre.load_case("examples/random-inflow")  # doctest: +SKIP
+>>> result = cobre.train(case, iterations=20)  # doctest: +SKIP
+
+Importing the package is light: what needs Numba, pyarrow or pydantic is imported at its first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from cobre._version import __version__
+
+if TYPE_CHECKING:
+    from cobre.case import load as load_case
+    from cobre.errors import CobreError, OutputError, Problem, SolverError, ValidationError
+    from cobre.sddp import TrainingResult, train
+
+__all__ = [
+    "CobreError",
+    "OutputError",
+    "Problem",
+    "SolverError",
+    "TrainingResult",
+    "ValidationError",
+    "__version__",
+    "load_case",
+    "train",
+]
+
+_HOMES = {
+    "CobreError": ("cobre.errors", "CobreError"),
+    "OutputError": ("cobre.errors", "OutputError"),
+    "Problem": ("cobre.errors", "Problem"),
+    "SolverError": ("cobre.errors", "SolverError"),
+    "TrainingResult": ("cobre.sddp", "TrainingResult"),
+    "ValidationError": ("cobre.errors", "ValidationError"),
+    "load_case": ("cobre.case", "load"),
+    "train": ("cobre.sddp", "train"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    value = getattr(importlib.import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

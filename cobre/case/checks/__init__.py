@@ -1,0 +1,1 @@
+"""Checks across fields, entities and files, on what could be parsed."""

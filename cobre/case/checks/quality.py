@@ -1,0 +1,116 @@
+"""Warnings: what is allowed but probably not meant."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.case import layout
+from cobre.case.problems import Reporter, name_entity, short_ids
+from cobre.case.sources import Sources
+from cobre.case.stats import SeasonalStats, group_by_stages, name_group
+
+
+def check_penalty_order(sources: Sources, reporter: Reporter) -> None:
+    """Warn where the order of costs would make the wrong thing give way first."""
+    if sources.penalties.root is not None:
+        bus, hydro = sources.penalties.root.bus, sources.penalties.root.hydro
+        deficit = max((segment.cost for segment in bus.deficit_segments), default=None)
+        if deficit is not None and deficit <= hydro.generation_violation_below_cost:
+            reporter.warning(
+                "ModelQuality",
+                f"{layout.PENALTIES}: the highest deficit cost ({deficit}) is not above "
+                f"hydro.generation_violation_below_cost ({hydro.generation_violation_below_cost}).",
+                file=layout.PENALTIES,
+                field="bus.deficit_segments",
+                value=deficit,
+                rule="5b.8",
+                suggestion="Unserved load usually costs more than a missed minimum of generation.",
+            )
+        waste = max(hydro.spillage_cost, hydro.diversion_cost)
+        violation = min(
+            hydro.turbined_violation_below_cost,
+            hydro.outflow_violation_below_cost,
+            hydro.outflow_violation_above_cost,
+            hydro.evaporation_violation_cost,
+            hydro.water_withdrawal_violation_cost,
+        )
+        if violation <= waste:
+            reporter.warning(
+                "ModelQuality",
+                f"{layout.PENALTIES}: the lowest cost of a flow violation ({violation}) is not above the "
+                f"cost of spillage and diversion ({waste}).",
+                file=layout.PENALTIES,
+                field="hydro",
+                value=violation,
+                rule="5b.9",
+                suggestion="Violating a flow limit usually costs more than spilling.",
+            )
+    for plant in sorted(sources.hydros.items, key=lambda item: item.id):
+        for key in ("spillage_cost", "diversion_cost"):
+            if plant.penalties is not None and getattr(plant.penalties, key) == 0:
+                entity = name_entity("hydro", plant.id, plant.name)
+                reporter.warning(
+                    "ModelQuality",
+                    f"{layout.HYDROS}: penalties.{key} of {entity} is 0, so water can be wasted freely.",
+                    file=layout.HYDROS,
+                    entity=entity,
+                    field=f"penalties.{key}",
+                    value=0.0,
+                    rule="5b.10",
+                    suggestion="A small positive cost makes the solution unique.",
+                )
+
+
+def check_inflow_noise(sources: Sources, inflow: SeasonalStats, reporter: Reporter) -> None:
+    """Warn of plants whose openings are all the same. Only for sources without errors."""
+    names = sources.hydros.names
+    hydro_ids = np.array(sorted(sources.hydros.id_set), dtype=np.int64)
+    stages = sorted(sources.stages.items, key=lambda item: item.id)
+    stage_ids = np.array([stage.id for stage in stages], dtype=np.int64)
+    if not hydro_ids.size:
+        return
+    if layout.INFLOW_STATS not in sources.present:
+        reporter.warning(
+            "ModelQuality",
+            f"There is no {layout.INFLOW_STATS}, so the inflow of every hydro plant is 0.",
+            file=layout.INFLOW_STATS,
+            suggestion="Add the file with a row for every hydro plant and stage.",
+        )
+        return
+    several = np.array([stage.num_openings > 1 for stage in stages])
+    still = (inflow.std == 0.0) & several[:, np.newaxis]
+    for group, at in group_by_stages(still, hydro_ids, stage_ids):
+        who = name_group("hydro", group, names)
+        reporter.warning(
+            "ModelQuality",
+            f"{layout.INFLOW_STATS}: the inflow of {who} has standard deviation 0 at stage {short_ids(at)}, "
+            "so it is the same in all openings.",
+            file=layout.INFLOW_STATS,
+            entity=who,
+            field="std_m3s",
+            value=0.0,
+            rule="5b.12",
+            suggestion="Give a standard deviation, or use one opening if nothing is random.",
+        )
+
+
+def check_unused_buses(sources: Sources, load: SeasonalStats, reporter: Reporter) -> None:
+    """Warn of buses with nothing attached. Only for sources without errors."""
+    used = {thermal.bus_id for thermal in sources.thermals.items}
+    used |= {group.bus_id for hydro in sources.hydros.items for group in hydro.unit_groups}
+    for line in sources.lines.items:
+        used |= {line.source_bus_id, line.target_bus_id}
+    loaded: NDArray[np.bool_] = ((load.mean != 0.0) | (load.std != 0.0)).any(axis=0)
+    for index, bus in enumerate(sorted(sources.buses.items, key=lambda item: item.id)):
+        if bus.id not in used and not loaded[index]:
+            entity = name_entity("bus", bus.id, bus.name)
+            reporter.warning(
+                "UnusedEntity",
+                f"{layout.BUSES}: {entity} has no load, no plant and no line.",
+                file=layout.BUSES,
+                entity=entity,
+                field="id",
+                value=bus.id,
+                suggestion="Remove the bus, or attach something to it.",
+            )

@@ -1,0 +1,201 @@
+"""The files a case directory may hold, and the check of what lies in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from cobre.case.problems import Reporter, did_you_mean
+
+CONFIG = "config.json"
+PENALTIES = "penalties.json"
+STAGES = "stages.json"
+INITIAL_CONDITIONS = "initial_conditions.json"
+BUSES = "system/buses.json"
+LINES = "system/lines.json"
+THERMALS = "system/thermals.json"
+HYDROS = "system/hydros.json"
+PRODUCTION_MODELS = "system/hydro_production_models.json"
+INFLOW_STATS = "scenarios/inflow_seasonal_stats.parquet"
+LOAD_STATS = "scenarios/load_seasonal_stats.parquet"
+LOAD_FACTORS = "scenarios/load_factors.json"
+
+REQUIRED = (CONFIG, PENALTIES, STAGES, INITIAL_CONDITIONS, BUSES, LINES, THERMALS, HYDROS)
+OPTIONAL = (PRODUCTION_MODELS, INFLOW_STATS, LOAD_STATS, LOAD_FACTORS)
+
+UNSUPPORTED = {
+    "post_study_stages.json": "post-study stages",
+    "system/non_controllable_sources.json": "non-controllable sources",
+    "system/pumping_stations.json": "pumping stations",
+    "system/energy_contracts.json": "energy contracts",
+    "system/hydro_geometry.parquet": "reservoir geometry (evaporation, head)",
+    "system/fpha_hyperplanes.parquet": "piecewise production functions (FPHA)",
+    "system/hydro_energy_productivity.parquet": "productivity by table",
+    "system/tailrace_curves.parquet": "tailrace curves",
+    "scenarios/inflow_history.parquet": "estimating inflow models from history",
+    "scenarios/inflow_ar_coefficients.parquet": "autoregressive inflow models",
+    "scenarios/inflow_annual_component.parquet": "annual components of inflow models",
+    "scenarios/non_controllable_stats.parquet": "non-controllable sources",
+    "scenarios/non_controllable_factors.json": "non-controllable sources",
+    "scenarios/correlation.json": "correlated noise",
+    "scenarios/noise_openings.parquet": "openings from a file",
+    "scenarios/external_inflow_scenarios.parquet": "external scenarios",
+    "scenarios/external_load_scenarios.parquet": "external scenarios",
+    "scenarios/external_ncs_scenarios.parquet": "external scenarios",
+    "constraints/thermal_bounds.parquet": "thermal bounds by stage",
+    "constraints/hydro_bounds.parquet": "hydro bounds by stage (and water withdrawal)",
+    "constraints/hydro_unit_group_bounds.parquet": "unit group bounds by stage",
+    "constraints/line_bounds.parquet": "line bounds by stage",
+    "constraints/pumping_bounds.parquet": "pumping bounds by stage",
+    "constraints/contract_bounds.parquet": "contract bounds by stage",
+    "constraints/ncs_bounds.parquet": "non-controllable sources",
+    "constraints/generic_constraints.json": "generic constraints",
+    "constraints/generic_constraint_bounds.parquet": "generic constraints",
+    "constraints/generic_parameters.json": "generic constraints",
+    "constraints/penalty_overrides_bus.parquet": "bus penalties by stage",
+    "constraints/penalty_overrides_line.parquet": "line penalties by stage",
+    "constraints/penalty_overrides_hydro.parquet": "hydro penalties by stage",
+    "constraints/penalty_overrides_ncs.parquet": "non-controllable sources",
+}
+"""Files of the format that this version cannot honour, and the feature behind each."""
+
+RETIRED = {
+    "constraints/exchange_factors.json": "rows with block_id in constraints/line_bounds.parquet",
+    "system/scalar_parameters.json": "constraints/generic_parameters.json",
+}
+"""Files that left the format, and what took their place."""
+
+KNOWN = (*REQUIRED, *OPTIONAL, *UNSUPPORTED)
+DIRECTORIES = ("system", "scenarios", "constraints")
+_DATA_SUFFIXES = (".json", ".parquet")
+
+
+def scan(root: Path, reporter: Reporter) -> frozenset[str]:
+    """Report files that are missing, unknown, retired or not supported yet.
+
+    Returns
+    -------
+    frozenset
+        Paths (relative, with ``/``) of all entries in the case directory and its three folders.
+    """
+    present = set(_list(root, "", reporter))
+    for directory in DIRECTORIES:
+        if directory in present:
+            present.update(_list(root, directory, reporter))
+    for path in REQUIRED:
+        if path not in present:
+            reporter.error(
+                "FileNotFound",
+                f"The required file {path} is missing.",
+                file=path,
+                rule="structural.2",
+                suggestion=_suggest_missing(path, present),
+            )
+    for path in sorted(present):
+        _judge(path, (root / path).is_dir(), reporter)
+    return frozenset(present)
+
+
+def _list(root: Path, directory: str, reporter: Reporter) -> list[str]:
+    folder = root / directory
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())
+    except NotADirectoryError:
+        reporter.error(
+            "SchemaViolation",
+            f"{directory} must be a directory, but it is a file.",
+            file=directory,
+            suggestion=f"Replace it with a directory that holds the files of {directory}/.",
+        )
+        return []
+    except OSError as error:
+        reporter.error(
+            "FileNotFound",
+            f"The directory {directory or '.'} cannot be listed: {error.strerror or error}.",
+            file=directory or ".",
+            suggestion="Check that it exists and that you may read it.",
+        )
+        return []
+    return [f"{directory}/{name}" if directory else name for name in names]
+
+
+def _similar(path: str, candidates: Iterable[str]) -> str | None:
+    """Return the candidate whose bare name is closest; folder and ending would make all names similar."""
+    by_stem = {PurePosixPath(candidate).stem: candidate for candidate in candidates}
+    close = did_you_mean(PurePosixPath(path).stem, by_stem)
+    return by_stem[close] if close else None
+
+
+def _suggest_missing(path: str, present: set[str]) -> str:
+    folder = str(PurePosixPath(path).parent)
+    others = {other for other in present if other not in KNOWN and str(PurePosixPath(other).parent) == folder}
+    close = _similar(path, others)
+    if close:
+        return f"There is a file {close}; rename it to {path} if that is what it is."
+    return f"Create {path}; lists of lines, thermals and hydros may be empty."
+
+
+def _judge(path: str, is_directory: bool, reporter: Reporter) -> None:
+    pure = PurePosixPath(path)
+    if path in RETIRED:
+        reporter.error(
+            "BusinessRuleViolation",
+            f"The file {path} is no longer part of the format.",
+            file=path,
+            rule="structural.1",
+            suggestion=f"Use {RETIRED[path]} instead, and remove this file.",
+        )
+    elif path in UNSUPPORTED:
+        reporter.error(
+            "NotImplemented",
+            f"The file {path} is not supported yet: {UNSUPPORTED[path]}.",
+            file=path,
+            suggestion="Remove the file to run the case without this feature.",
+        )
+    elif path in KNOWN or path in DIRECTORIES or pure.name.startswith("."):
+        return
+    elif is_directory:
+        _judge_directory(path, reporter)
+    elif pure.suffix.lower() in _DATA_SUFFIXES:
+        _judge_file(path, reporter)
+
+
+def _judge_directory(path: str, reporter: Reporter) -> None:
+    close = did_you_mean(path, DIRECTORIES)
+    if close and "/" not in path:
+        reporter.error(
+            "SchemaViolation",
+            f"The directory {path} is not part of the format.",
+            file=path,
+            suggestion=f"Did you mean '{close}'?",
+        )
+
+
+def _judge_file(path: str, reporter: Reporter) -> None:
+    pure = PurePosixPath(path)
+    folder = "" if str(pure.parent) == "." else str(pure.parent)
+    home = next((known for known in KNOWN if PurePosixPath(known).name == pure.name), None)
+    siblings = [known for known in KNOWN if known.rpartition("/")[0] == folder]
+    if home:
+        reporter.error(
+            "SchemaViolation",
+            f"The file {path} lies in the wrong place.",
+            file=path,
+            suggestion=f"Move it to {home}.",
+        )
+    elif folder or _similar(path, siblings):
+        listing = f"Files in {folder or 'the case directory'}: {', '.join(sorted(siblings))}."
+        close = _similar(path, siblings)
+        reporter.error(
+            "SchemaViolation",
+            f"The file {path} is not part of the format.",
+            file=path,
+            suggestion=f"Did you mean '{close}'? {listing}" if close else listing,
+        )
+    else:
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"The file {path} is not part of the format and is ignored.",
+            file=path,
+            suggestion="Remove it, or keep it outside the case directory.",
+        )

@@ -1,0 +1,70 @@
+"""What all JSON models of the format share: strictness, common types, the mark "not supported yet"."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic_core import PydanticCustomError
+
+ACCEPT_UNSUPPORTED = "accept_unsupported"
+"""Key of the validation context: true lets well-formed but unsupported values through."""
+
+NOT_SUPPORTED = "not_supported"
+"""Error type of a value that the format knows and this version cannot honour."""
+
+
+class FormatModel(BaseModel):
+    """A JSON object of the format: no unknown keys, no type coercion, no NaN or infinity."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class RootModel(FormatModel):
+    """The root object of a JSON file."""
+
+    json_schema: str | None = Field(default=None, alias="$schema")
+
+
+def _parse_date(value: Any) -> datetime.date:
+    if not isinstance(value, str):
+        raise PydanticCustomError("date_type", "must be a date written as a string YYYY-MM-DD")
+    # fromisoformat alone would also take "20240101" and week dates in newer Python versions.
+    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", value, re.ASCII):
+        try:
+            return datetime.date.fromisoformat(value)
+        except ValueError:
+            pass  # falls through to the error: right shape, no such day
+    raise PydanticCustomError("date_value", "must be an existing date written as YYYY-MM-DD")
+
+
+def unsupported(feature: str, *neutral: Any) -> AfterValidator:
+    """Mark a field whose only honoured values are ``None`` and ``neutral``.
+
+    Any other well-formed value gives an error of type ``not_supported`` that names ``feature``, unless
+    the validation context accepts unsupported values (used to go on checking a case already refused).
+    """
+
+    def check(value: Any, info: ValidationInfo) -> Any:
+        if value is None or value in neutral:
+            return value
+        if info.context and info.context.get(ACCEPT_UNSUPPORTED):
+            return value
+        raise PydanticCustomError(NOT_SUPPORTED, "not supported yet", {"feature": feature})
+
+    return AfterValidator(check)
+
+
+Id = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+"""An int32 id."""
+
+Count = Annotated[int, Field(ge=0, le=2**32 - 1)]
+PositiveCount = Annotated[int, Field(ge=1, le=2**32 - 1)]
+Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+NonNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+IsoDate = Annotated[datetime.date, BeforeValidator(_parse_date)]
+JsonObject = dict[str, Any]
+"""An object of a feature that is refused as a whole, so its inside is not read."""

@@ -1,0 +1,89 @@
+"""All JSON files of a case, parsed as far as they go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection as AnyCollection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cobre.case import layout
+from cobre.case.parse import Collection, Parsed, parse
+from cobre.case.problems import Reporter
+from cobre.case.reader import read_json
+from cobre.case.schema.config import ConfigFile
+from cobre.case.schema.initial import InitialConditionsFile, StorageEntry
+from cobre.case.schema.penalties import PenaltiesFile
+from cobre.case.schema.production import BySeason, ByStageRanges, ProductionEntry, ProductionModelsFile
+from cobre.case.schema.scenarios import LoadFactorEntry, LoadFactorsFile
+from cobre.case.schema.stages import StageEntry, StagesFile
+from cobre.case.schema.system import (
+    BusEntry,
+    BusesFile,
+    HydroEntry,
+    HydrosFile,
+    LineEntry,
+    LinesFile,
+    ThermalEntry,
+    ThermalsFile,
+)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The JSON files of a case; an optional file that is absent is ``None``."""
+
+    present: AnyCollection[str]
+    config: Parsed[ConfigFile, Any]
+    penalties: Parsed[PenaltiesFile, Any]
+    stages: Parsed[StagesFile, StageEntry]
+    initial: Parsed[InitialConditionsFile, StorageEntry]
+    buses: Parsed[BusesFile, BusEntry]
+    lines: Parsed[LinesFile, LineEntry]
+    thermals: Parsed[ThermalsFile, ThermalEntry]
+    hydros: Parsed[HydrosFile, HydroEntry]
+    production: Parsed[ProductionModelsFile, ByStageRanges | BySeason] | None
+    load_factors: Parsed[LoadFactorsFile, LoadFactorEntry] | None
+
+
+def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) -> Sources:
+    """Read and validate every JSON file of the case, reporting all faulty fields of all files.
+
+    Parameters
+    ----------
+    present
+        Paths that exist, from :func:`cobre.case.layout.scan` (which reports missing files).
+    """
+
+    def read(path: str, model: Any, item_type: Any = None, collection: Collection | None = None) -> Any:
+        raw = read_json(root, path, reporter) if path in present else None
+        return parse(raw, path, model, item_type, collection, reporter)
+
+    by_hydro = Collection("production_models", "hydro", "hydro_id")
+    by_bus = Collection("load_factors", "bus", "bus_id")
+    return Sources(
+        present=present,
+        config=read(layout.CONFIG, ConfigFile),
+        penalties=read(layout.PENALTIES, PenaltiesFile),
+        stages=read(layout.STAGES, StagesFile, StageEntry, Collection("stages", "stage")),
+        initial=read(
+            layout.INITIAL_CONDITIONS,
+            InitialConditionsFile,
+            StorageEntry,
+            Collection("storage", "hydro", "hydro_id"),
+        ),
+        buses=read(layout.BUSES, BusesFile, BusEntry, Collection("buses", "bus")),
+        lines=read(layout.LINES, LinesFile, LineEntry, Collection("lines", "line")),
+        thermals=read(layout.THERMALS, ThermalsFile, ThermalEntry, Collection("thermals", "thermal")),
+        hydros=read(layout.HYDROS, HydrosFile, HydroEntry, Collection("hydros", "hydro")),
+        production=(
+            read(layout.PRODUCTION_MODELS, ProductionModelsFile, ProductionEntry, by_hydro)
+            if layout.PRODUCTION_MODELS in present
+            else None
+        ),
+        load_factors=(
+            read(layout.LOAD_FACTORS, LoadFactorsFile, LoadFactorEntry, by_bus)
+            if layout.LOAD_FACTORS in present
+            else None
+        ),
+    )

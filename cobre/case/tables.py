@@ -1,0 +1,125 @@
+"""Parquet files to NumPy columns; every fault of a file, column or cell becomes a problem."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from cobre.case.problems import Reporter, short_ids, suggest_name
+from cobre.case.reader import read_bytes
+
+ColumnType = Literal["id", "value"]
+Columns = dict[str, NDArray[Any]]
+
+_ARROW_TYPES: Mapping[ColumnType, Any] = {"id": pa.int32(), "value": pa.float64()}
+MAX_LISTED = 20
+"""Faulty cells of one column that get a problem each; the rest share one."""
+
+
+def read_table(
+    root: Path, path: str, columns: Mapping[str, ColumnType], reporter: Reporter
+) -> Columns | None:
+    """Read the named columns of a Parquet file.
+
+    Ids come as int32 and values as float64, from any integer or floating-point column that converts without
+    loss. Null ids are reported here; null values come as NaN.
+
+    Returns
+    -------
+    dict or None
+        One array for each column, all of the same length; ``None`` when the file or a column cannot be used
+        (problems say why).
+    """
+    data = read_bytes(root, path, reporter)
+    if data is None:
+        return None
+    try:
+        # From bytes: a path would make pyarrow read "name=value" folders as extra columns.
+        file = pq.ParquetFile(io.BytesIO(data))
+        names = file.schema_arrow.names
+        if not _check_names(names, path, columns, reporter):
+            return None
+        table = file.read(columns=list(columns))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reporter.error(
+            "ParseError",
+            f"{path} cannot be read as Parquet: {str(error).splitlines()[0] if str(error) else error!r}.",
+            file=path,
+            suggestion="Write the file again, for example with pyarrow and compression='zstd'.",
+        )
+        return None
+    read = {name: _convert(table.column(name), name, kind, path, reporter) for name, kind in columns.items()}
+    usable = {name: array for name, array in read.items() if array is not None}
+    return usable if len(usable) == len(columns) else None
+
+
+def _check_names(names: list[str], path: str, columns: Mapping[str, ColumnType], reporter: Reporter) -> bool:
+    usable = True
+    extra = sorted(set(names) - set(columns))
+    for name in columns:
+        count = names.count(name)
+        if count == 1:
+            continue
+        usable = False
+        found = "is missing" if count == 0 else f"occurs {count} times"
+        reporter.error(
+            "SchemaViolation",
+            f"{path}: the column '{name}' {found}.",
+            file=path,
+            field=name,
+            suggestion=suggest_name(name, extra, "one of the other columns") if extra and not count else None,
+        )
+    if extra:
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{path}: columns that are not part of the format are ignored: {', '.join(extra)}.",
+            file=path,
+            field=", ".join(extra),
+            suggestion=f"The columns of this file are {', '.join(columns)}.",
+        )
+    return usable
+
+
+def _convert(column: Any, name: str, kind: ColumnType, path: str, reporter: Reporter) -> NDArray[Any] | None:
+    target = _ARROW_TYPES[kind]
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        _report_type(column, name, kind, path, "", reporter)
+        return None
+    if kind == "id" and column.null_count:
+        rows = np.flatnonzero(column.is_null().to_numpy())
+        reporter.error(
+            "InvalidValue",
+            f"{path}: the column '{name}' has no value in row {short_ids(rows.tolist())}.",
+            file=path,
+            field=name,
+            value=None,
+            suggestion="Give an id in every row.",
+        )
+        return None
+    try:
+        converted = column.cast(target, safe=True)
+    except pa.ArrowInvalid as error:
+        _report_type(column, name, kind, path, str(error).splitlines()[0], reporter)
+        return None
+    array: NDArray[Any] = converted.to_numpy()
+    return array
+
+
+def _report_type(column: Any, name: str, kind: ColumnType, path: str, why: str, reporter: Reporter) -> None:
+    target = _ARROW_TYPES[kind]
+    detail = f" without loss ({why})" if why else ""
+    reporter.error(
+        "SchemaViolation",
+        f"{path}: the column '{name}' has type {column.type}, which does not convert to {target}{detail}.",
+        file=path,
+        field=name,
+        value=str(column.type),
+        suggestion=f"Write the column as {target}.",
+    )

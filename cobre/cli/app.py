@@ -1,0 +1,254 @@
+"""The commands and their options; what they do lies in the modules beside this one, imported when needed."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cobre._version import __version__
+from cobre.cli.exit_codes import ExitCode
+from cobre.cli.outcome import Outcome
+from cobre.cli.runner import run_command
+from cobre.cli.streams import safe_streams
+from cobre.cli.views import OutputFormat, StreamFormat, make_view
+from cobre.errors import Problem
+
+_UsageError: Any = typer.BadParameter.__base__  # click's, which newer versions of typer carry inside
+
+# Help texts have no line breaks inside a paragraph: typer would keep them.
+_HELP = (
+    "Plan hydrothermal power systems by stochastic dual dynamic programming (SDDP). "
+    "A case directory describes the system, its stages and its uncertainty; cobre trains a policy, a set of "
+    "cuts that says what stored water is worth, and writes it with its convergence as Parquet files.\n\n"
+    "Check a case:    cobre validate CASE\n\n"
+    "Train a policy:  cobre train CASE --iterations 100 --output results"
+)
+_TRAIN_HELP = (
+    "Train a policy for a case and write it, with its convergence, to the output directory.\n\n"
+    "The first run compiles the kernels, which takes about a minute ('cobre warmup' does so ahead); later "
+    "runs load them. Ctrl-C stops at the end of the iteration and keeps the results so far."
+)
+_WARMUP_HELP = (
+    "Compile the kernels into the cache, or check that they are there.\n\n"
+    "For images and clusters: the first training then starts at once. The cache is COBRE_CACHE_DIR, else "
+    "XDG_CACHE_HOME/cobre, else ~/.cache/cobre."
+)
+_EXIT_CODES = (
+    "Exit codes: 0 success; 1 wrong arguments; 2 wrong run configuration (environment, output directory); "
+    "3 wrong input (the case); 4 failure of the solver, the communication or cobre itself; "
+    "130 stopped by Ctrl-C."
+)
+_MAX_SEED = 2**64 - 1
+_MAX_ITERATIONS = 2**31 - 1
+
+app = typer.Typer(
+    name="cobre",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_EXIT_CODES,
+)
+
+CaseArgument = Annotated[
+    Path, typer.Argument(metavar="CASE", help="The case directory (config.json, stages.json, system/, ...).")
+]
+FormatOption = Annotated[
+    OutputFormat, typer.Option("--output-format", help="Text for people, or one JSON document on stdout.")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cobre {__version__}")
+        raise typer.Exit
+
+
+@app.callback(help=_HELP)
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Take the options that stand before the command."""
+
+
+@app.command(
+    "train",
+    help=_TRAIN_HELP,
+    epilog="Examples:\n\ncobre train examples/random-inflow\n\n"
+    "cobre train CASE --iterations 50 --threads 4 --output results\n\n"
+    "cobre train CASE --output-format json > result.json\n\n" + _EXIT_CODES,
+)
+def _train(
+    case: CaseArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="DIR",
+            help="Where results go; default CASE/output, or ./NAME-output if CASE cannot be written.",
+        ),
+    ] = None,
+    iterations: Annotated[
+        int | None,
+        typer.Option(
+            "--iterations", min=1, max=_MAX_ITERATIONS, metavar="N", help="In place of the case's limit."
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", min=0, max=_MAX_SEED, metavar="N", help="In place of the case's tree_seed."),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            min=1,
+            metavar="N",
+            help="Default COBRE_NUM_THREADS, else SLURM_CPUS_PER_TASK, else 1. Results do not depend on it.",
+        ),
+    ] = None,
+    output_format: Annotated[
+        StreamFormat,
+        typer.Option(
+            "--output-format",
+            help="Text for people; one JSON document; or lines of JSON with the progress.",
+        ),
+    ] = StreamFormat.HUMAN,
+    quiet: QuietOption = False,
+    no_progress: Annotated[
+        bool, typer.Option("--no-progress", help="Print the result, but no progress.")
+    ] = False,
+) -> int:
+    """Run ``cobre train``."""
+    from cobre.cli.train import TrainRequest, train_command
+
+    view = make_view("train", output_format, quiet=quiet, progress=not no_progress)
+    request = TrainRequest(case, output, iterations, seed, threads)
+    return run_command("train", view, lambda outcome: train_command(request, view, outcome))
+
+
+@app.command(
+    "validate",
+    help="List everything that is wrong with a case, by file, entity, field and value. Nothing is written.",
+    epilog="Examples:\n\ncobre validate examples/random-inflow\n\n"
+    "cobre validate CASE --output-format json\n\n" + _EXIT_CODES,
+)
+def _validate(
+    case: CaseArgument,
+    output_format: FormatOption = OutputFormat.HUMAN,
+    quiet: QuietOption = False,
+) -> int:
+    """Run ``cobre validate``."""
+    from cobre.cli.validate import validate_command
+
+    view = make_view("validate", output_format, quiet=quiet)
+    return run_command("validate", view, lambda outcome: validate_command(case, outcome))
+
+
+@app.command("warmup", help=_WARMUP_HELP, epilog=_EXIT_CODES)
+def _warmup(output_format: FormatOption = OutputFormat.HUMAN, quiet: QuietOption = False) -> int:
+    """Run ``cobre warmup``."""
+    from cobre.cli.information import warmup_command
+
+    view = make_view("warmup", output_format, quiet=quiet)
+    return run_command("warmup", view, warmup_command)
+
+
+@app.command("version", help="Print the versions of cobre and of the libraries it uses.", epilog=_EXIT_CODES)
+def _version(output_format: FormatOption = OutputFormat.HUMAN) -> int:
+    """Run ``cobre version``."""
+    from cobre.cli.information import version_command
+
+    return run_command("version", make_view("version", output_format), version_command)
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "cobre") -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments
+        In place of ``sys.argv[1:]``.
+    program
+        What the help calls the program.
+
+    Returns
+    -------
+    int
+        The exit code, see :class:`~cobre.cli.exit_codes.ExitCode`.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    with safe_streams() as stdout, _interruptible():
+        code = _dispatch(given, program)
+        stdout.flush()
+        if stdout.error is not None:
+            print(f"error: standard output cannot be written: {stdout.error.strerror}", file=sys.stderr)
+            code = code or int(ExitCode.RUNTIME)
+        return code
+
+
+def _dispatch(given: Sequence[str], program: str) -> int:
+    command = typer.main.get_command(app)
+    try:
+        result = command.main(args=given, prog_name=program, standalone_mode=False)
+    except (typer.Abort, KeyboardInterrupt):
+        return int(ExitCode.INTERRUPTED)
+    except _UsageError as error:
+        return _usage_error(given, program, error)
+    return result if isinstance(result, int) else int(ExitCode.OK)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGINT raise even where a shell has started this process with the signal ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    saved: Any = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, saved)
+
+
+def _usage_error(given: Sequence[str], program: str, error: Any) -> int:
+    """Show an error in the arguments in the format they ask for, as far as that can be told."""
+    names = {command.name for command in app.registered_commands}
+    command = next((word for word in given if word in names), "")
+    option = getattr(getattr(error, "param", None), "opts", None) or getattr(error, "option_name", None)
+    outcome = Outcome(command)
+    if not given and error.ctx is not None:
+        with redirect_stdout(sys.stderr):  # typer's help prints itself
+            print(error.ctx.get_help())
+    outcome.fail(
+        ExitCode.ARGUMENTS,
+        [
+            Problem(
+                "InvalidArgument",
+                error.format_message() or "a command is needed",
+                {} if not option else {"field": option if isinstance(option, str) else option[0]},
+                f"see '{' '.join(filter(None, (program, command)))} --help'",
+            )
+        ],
+    )
+    make_view(command, _requested_format(given)).finish(outcome)
+    return int(outcome.exit_code)
+
+
+def _requested_format(given: Sequence[str]) -> StreamFormat:
+    """Find the output format in arguments that could not be parsed."""
+    words = [value for name, value in pairwise(given) if name == "--output-format"]
+    words += [word.removeprefix("--output-format=") for word in given if word.startswith("--output-format=")]
+    known = [word for word in words if word in {item.value for item in StreamFormat}]
+    return StreamFormat(known[-1] if known else StreamFormat.HUMAN.value)

@@ -1,0 +1,44 @@
+"""Which exit code an error leads to (ERR-09)."""
+
+from __future__ import annotations
+
+import enum
+
+from cobre.errors import CobreError, OutputError, ValidationError
+
+
+class ExitCode(enum.IntEnum):
+    """What the exit code of a command says."""
+
+    OK = 0
+    ARGUMENTS = 1
+    """The command line is wrong."""
+    CONFIGURATION = 2
+    """An environment variable or the output directory is wrong."""
+    INPUT = 3
+    """The case is wrong."""
+    RUNTIME = 4
+    """A solver, a communicator or cobre itself failed."""
+    INTERRUPTED = 130
+    """Stopped by SIGINT."""
+
+
+class ConfigurationError(CobreError, ValueError):
+    """The run is configured wrongly: an environment variable, or where it shall write."""
+
+
+_ARGUMENT_FIELDS = frozenset({"iterations", "seed", "threads"})
+_CONFIGURATION_KINDS = frozenset({"CacheUnavailable", "UnsafeCacheDirectory"})
+
+
+def exit_code_of(error: CobreError) -> ExitCode:
+    """Return the exit code of an error that ended a command."""
+    if isinstance(error, (ConfigurationError, OutputError)) or error.kind in _CONFIGURATION_KINDS:
+        return ExitCode.CONFIGURATION
+    if isinstance(error, ValidationError):
+        about_arguments = all(
+            "file" not in problem.context and problem.context.get("field") in _ARGUMENT_FIELDS
+            for problem in error.problems
+        )
+        return ExitCode.ARGUMENTS if about_arguments else ExitCode.INPUT
+    return ExitCode.RUNTIME

@@ -1,0 +1,203 @@
+"""Text for people: a live display on a terminal, plain lines elsewhere, then the result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from cobre.cli.exit_codes import ExitCode
+from cobre.cli.outcome import Outcome
+from cobre.cli.problems import printable, show_line, show_problems
+from cobre.cli.views import View
+
+if TYPE_CHECKING:
+    from cobre.sddp.progress import IterationRecord
+
+STARTING_UP = "compiling kernels (first run only)..."
+
+_EVERY_LINE_UNTIL = 20
+_GROWTH = 1.1
+_LONGEST_SILENCE_S = 60.0
+
+
+class HumanView(View):
+    """Progress and results on standard output; errors and warnings on standard error."""
+
+    def __init__(self, *, quiet: bool = False, progress: bool = True) -> None:
+        self.out = Console(highlight=False, markup=False, emoji=False)
+        self.err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._quiet = quiet
+        self._progress = progress and not quiet
+        self._display: _LiveDisplay | _PlainLines | None = None
+
+    def started(self, facts: Mapping[str, Any]) -> None:
+        """Say what is trained and begin to show progress."""
+        if not self._progress:
+            return
+        show_line(self.out, 0, Text(printable(_describe(facts))))
+        limit = int(facts["max_iterations"])
+        live = self.out.is_terminal and not self.out.is_dumb_terminal
+        self._display = _LiveDisplay(self.out, limit) if live else _PlainLines(self.out, limit)
+
+    def iteration(self, record: IterationRecord) -> None:
+        """Show an iteration."""
+        if self._display is not None:
+            self._display.iteration(record)
+
+    def terminated(self, facts: Mapping[str, Any]) -> None:
+        """End the display of progress."""
+        self._stop()
+
+    def notice(self, message: str) -> None:
+        """Print a message beside the progress display."""
+        console = self.out if isinstance(self._display, _LiveDisplay) else self.err
+        console.print(Text(message, "yellow"), soft_wrap=True)
+
+    def finish(self, outcome: Outcome) -> None:
+        """Print result, warnings and errors."""
+        self._stop()
+        if outcome.show is not None and not self._quiet:
+            outcome.show(self.out)
+        if outcome.warnings and not self._quiet:
+            show_problems(self.err, outcome.warnings, "warning")
+        if outcome.exit_code == ExitCode.INTERRUPTED:
+            for problem in outcome.errors:
+                show_line(self.err, 0, Text(printable(f"interrupted: {problem.message}"), "bold yellow"))
+        else:
+            show_problems(self.err, outcome.errors, "error")
+        if len(outcome.errors) > 1:
+            show_line(self.err, 0, Text(f"{len(outcome.errors)} errors", "bold red"))
+
+    def _stop(self) -> None:
+        if self._display is not None:
+            self._display.stop()
+            self._display = None
+
+
+def _describe(facts: Mapping[str, Any]) -> str:
+    passes, threads = facts["forward_passes"], facts["threads_per_rank"]
+    return (
+        f"Training {facts['case']}: "
+        f"{_plural(facts['stages'], 'stage')}, {_plural(facts['hydros'], 'hydro')}, "
+        f"{_plural(facts['thermals'], 'thermal')}, {_plural(facts['buses'], 'bus', 'buses')}, "
+        f"{_plural(facts['lines'], 'line')}; {_plural(facts['max_iterations'], 'iteration')} of "
+        f"{_plural(passes, 'forward pass', 'forward passes')}, {_plural(threads, 'thread')}"
+    )
+
+
+def _plural(count: int, one: str, many: str | None = None) -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+class _PlainLines:
+    """A line for each of the first iterations, then at growing distances, and for the last."""
+
+    def __init__(self, console: Console, limit: int) -> None:
+        self._console = console
+        self._limit = limit
+        self._next = 1
+        self._last_line = time.monotonic()
+        self._pending: IterationRecord | None = None
+        self._print(STARTING_UP)
+
+    def _print(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+        self._console.file.flush()
+
+    def iteration(self, record: IterationRecord) -> None:
+        now = time.monotonic()
+        due = record.iteration >= min(self._next, self._limit) or now - self._last_line >= _LONGEST_SILENCE_S
+        if not due:
+            self._pending = record
+            return
+        self._write(record)
+        self._last_line = now
+        step = 1 if record.iteration < _EVERY_LINE_UNTIL else int(record.iteration * (_GROWTH - 1.0))
+        self._next = record.iteration + max(1, step)
+
+    def _write(self, record: IterationRecord) -> None:
+        self._pending = None
+        width = len(str(self._limit))
+        self._print(
+            f"iteration {record.iteration:>{width}}/{self._limit}  {_bounds(record)}"
+            f"  time {record.wall_time_ms / 1e3:.1f} s"
+        )
+
+    def stop(self) -> None:
+        if self._pending is not None:
+            self._write(self._pending)
+
+
+def _bounds(record: IterationRecord) -> str:
+    return (
+        f"lower bound {record.lower_bound:.6e}  upper bound {record.upper_bound:.6e}"
+        f"  gap {record.gap_percent:.4g} %"
+    )
+
+
+class _LiveDisplay:
+    """A progress bar with the bounds below it, redrawn in place."""
+
+    def __init__(self, console: Console, limit: int) -> None:
+        self._bar = Progress(
+            SpinnerColumn(),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("iterations"),
+            TimeElapsedColumn(),
+            TextColumn("ETA"),
+            TimeRemainingColumn(),
+            console=console,
+            expand=True,
+        )
+        self._task = self._bar.add_task("training", total=None)
+        self._limit = limit
+        self._live = Live(self._render(STARTING_UP), console=console, refresh_per_second=8)
+        self._live.start()
+
+    def _render(self, text: str) -> Group:
+        return Group(self._bar, Text(text, overflow="fold"))
+
+    def iteration(self, record: IterationRecord) -> None:
+        self._bar.update(self._task, total=self._limit, completed=record.iteration)
+        self._live.update(self._render(_bounds(record)))
+
+    def stop(self) -> None:
+        self._bar.stop_task(self._task)
+        self._live.stop()
+
+
+def key_value_table(rows: Mapping[str, str]) -> Table:
+    """Return a table of names and values that wraps long values instead of cutting them."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(Text(name), Text(printable(value)))
+    return table
+
+
+def show_table(console: Console, title: str, rows: Mapping[str, str]) -> None:
+    """Print a title and its table; where there is no terminal, one unwrapped line for each row."""
+    console.print(Text(title, "bold"), soft_wrap=True)
+    if console.is_terminal:
+        console.print(key_value_table(rows))
+        return
+    width = max(len(name) for name in rows)
+    for name, value in rows.items():
+        console.print(Text(f"  {name:<{width}}  {printable(value)}"), soft_wrap=True)

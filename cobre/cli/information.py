@@ -1,0 +1,70 @@
+"""``cobre version`` and ``cobre warmup``."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from typing import TYPE_CHECKING, Any
+
+from cobre._version import __version__
+from cobre.cli.outcome import Outcome
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_LIBRARIES = ("numba", "llvmlite", "numpy", "highsbox", "highspy", "pyarrow", "pydantic", "mpi4py")
+
+
+def version_command(outcome: Outcome) -> None:
+    """Carry out ``cobre version``: versions as installed, without importing the libraries."""
+    libraries: dict[str, str | None] = {}
+    for name in _LIBRARIES:
+        try:
+            libraries[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            libraries[name] = None
+    data: dict[str, Any] = {
+        "version": __version__,
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "libraries": libraries,
+    }
+    outcome.data = data
+    outcome.show = lambda console: _show_version(console, data)
+
+
+def _show_version(console: Console, data: dict[str, Any]) -> None:
+    from cobre.cli.human import show_table
+
+    rows = {"python": f"{data['python']} ({data['implementation']})", "platform": data["platform"]}
+    rows |= {name: number or "not installed" for name, number in data["libraries"].items()}
+    show_table(console, f"cobre {data['version']}", rows)
+
+
+def warmup_command(outcome: Outcome) -> None:
+    """Carry out ``cobre warmup``: compile the kernels into the cache, or find them there."""
+    from cobre.sddp.warmup import warm_kernels
+
+    report = warm_kernels()
+    data: dict[str, Any] = {
+        "cache_directory": str(report.cache_directory),
+        "cache_hits": report.hits,
+        "cache_misses": report.misses,
+        "total_time_ms": round(report.seconds * 1e3, 3),
+    }
+    outcome.data = data
+    outcome.show = lambda console: _show_warmup(console, data)
+
+
+def _show_warmup(console: Console, data: dict[str, Any]) -> None:
+    from cobre.cli.human import show_table
+
+    rows = {
+        "cache": data["cache_directory"],
+        "loaded": str(data["cache_hits"]),
+        "compiled": str(data["cache_misses"]),
+        "time": f"{data['total_time_ms'] / 1e3:.2f} s",
+    }
+    show_table(console, "Kernels are ready", rows)

@@ -1,0 +1,143 @@
+"""What a command shows while it runs and at its end: text for people, JSON, or lines of JSON."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cobre._version import __version__
+from cobre.cli.exit_codes import ExitCode
+from cobre.cli.outcome import Outcome, json_text
+
+if TYPE_CHECKING:
+    from cobre.sddp.progress import IterationRecord
+
+
+class OutputFormat(str, enum.Enum):
+    """Formats of commands that answer once."""
+
+    HUMAN = "human"
+    JSON = "json"
+
+
+class StreamFormat(str, enum.Enum):
+    """Formats of commands that also report while they run."""
+
+    HUMAN = "human"
+    JSON = "json"
+    JSON_LINES = "json-lines"
+
+
+class View(ABC):
+    """Told by a command what happens; decides what is shown."""
+
+    def started(self, facts: Mapping[str, Any]) -> None:  # noqa: B027
+        """Training begins; ``facts`` describe the study."""
+
+    def iteration(self, record: IterationRecord) -> None:  # noqa: B027
+        """An iteration is complete."""
+
+    def terminated(self, facts: Mapping[str, Any]) -> None:  # noqa: B027
+        """Training has ended by itself or on request."""
+
+    def notice(self, message: str) -> None:
+        """Tell a person something while the command runs; may be called by any thread."""
+        print(message, file=sys.stderr, flush=True)
+
+    @abstractmethod
+    def finish(self, outcome: Outcome) -> None:
+        """Show how the command ended; the last call."""
+
+
+class JsonView(View):
+    """Exactly one JSON document on standard output."""
+
+    def finish(self, outcome: Outcome) -> None:
+        """Print the envelope."""
+        print(json_text(outcome.envelope(), indent=2), flush=True)
+
+
+class JsonLinesView(View):
+    """One JSON object a line, ``type`` first: ``started``, ``progress``..., ``terminated``, ``result``."""
+
+    def __init__(self, command: str, progress: bool = True) -> None:
+        self._command = command
+        self._progress = progress
+        self._written: set[str] = set()
+
+    def _line(self, kind: str, content: Mapping[str, Any]) -> None:
+        self._written.add(kind)
+        sys.stdout.write(json_text({"type": kind, **content}) + "\n")
+        sys.stdout.flush()
+
+    def started(self, facts: Mapping[str, Any]) -> None:
+        """Write the line ``started``."""
+        now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+        header = {"command": self._command, "cobre_version": __version__, "timestamp": now}
+        self._line("started", {**header, **facts})
+
+    def iteration(self, record: IterationRecord) -> None:
+        """Write a line ``progress``."""
+        if self._progress:
+            self._line("progress", progress_fields(record))
+
+    def terminated(self, facts: Mapping[str, Any]) -> None:
+        """Write the line ``terminated``."""
+        self._line("terminated", facts)
+
+    def finish(self, outcome: Outcome) -> None:
+        """Write the line ``result``, and before it what a command that failed has left out."""
+        if "started" not in self._written:
+            self.started({})
+        if "terminated" not in self._written:
+            self.terminated(
+                {"reason": "interrupted" if outcome.exit_code is ExitCode.INTERRUPTED else "error"}
+            )
+        self._line("result", outcome.envelope())
+
+
+def progress_fields(record: IterationRecord) -> dict[str, Any]:
+    """Return what a line ``progress`` tells of an iteration (OUT-01).
+
+    ``gap`` is the fraction (upper - lower) / |upper|, null when the upper bound is zero; ``gap_percent``
+    relates the difference to the lower bound, as the results do.
+    """
+    difference = record.upper_bound - record.lower_bound
+    return {
+        "iteration": record.iteration,
+        "lower_bound": record.lower_bound,
+        "upper_bound": record.upper_bound,
+        "upper_bound_std": record.upper_bound_std,
+        "ci_95": record.ci_95,
+        "gap": difference / abs(record.upper_bound) if record.upper_bound else None,
+        "wall_time_ms": round(record.wall_time_ms, 3),
+        "iteration_time_ms": round(record.iteration_time_ms, 3),
+        "gap_percent": record.gap_percent,
+        "lp_solves": record.lp_solves,
+        "cuts_active": record.cuts_active,
+    }
+
+
+def make_view(
+    command: str, output_format: OutputFormat | StreamFormat, *, quiet: bool = False, progress: bool = True
+) -> View:
+    """Return the view that the options of a command ask for.
+
+    Parameters
+    ----------
+    quiet
+        Show only errors; the JSON formats keep their envelope.
+    progress
+        Show iterations.
+    """
+    if output_format.value == StreamFormat.JSON.value:
+        return JsonView()
+    if output_format.value == StreamFormat.JSON_LINES.value:
+        return JsonLinesView(command, progress=progress and not quiet)
+    from cobre.cli.human import HumanView  # rich is needed by people only
+
+    return HumanView(quiet=quiet, progress=progress)

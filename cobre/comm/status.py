@@ -1,0 +1,125 @@
+"""Status codes and the detail record by which nopython kernels report, and their way to an exception.
+
+A kernel method returns an int32 status: ``OK`` or one of the codes below. On failure it has filled the
+detail record, an int64 array of ``DETAIL_SIZE`` elements: operation, two numbers whose meaning depends on the
+status, and the reason. The Python owner turns both into an exception.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.comm.errors import (
+    AllocationFailed,
+    CollectiveFailed,
+    CommError,
+    InvalidBufferSize,
+    InvalidCommunicator,
+    InvalidRoot,
+)
+from cobre.errors import CobreError, Problem, ValidationError
+
+OK: Final = np.int32(0)
+INVALID_BUFFER_SIZE: Final = np.int32(1)
+"""Detail: expected and actual length."""
+INVALID_ROOT: Final = np.int32(2)
+"""Detail: root and size."""
+INVALID_COMMUNICATOR: Final = np.int32(3)
+COLLECTIVE_FAILED: Final = np.int32(4)
+"""Detail: error code of the transport (0 where it has none)."""
+ALLOCATION_FAILED: Final = np.int32(5)
+"""Detail: bytes requested."""
+INVALID_REDUCE_OP: Final = np.int32(6)
+"""Detail: the operation's code."""
+
+ALLGATHERV: Final = np.int64(0)
+ALLREDUCE: Final = np.int64(1)
+BROADCAST: Final = np.int64(2)
+BARRIER: Final = np.int64(3)
+OPERATION_NAMES: Final = ("allgatherv", "allreduce", "broadcast", "barrier")
+
+COUNTS_LENGTH: Final = np.int64(1)
+DISPLS_LENGTH: Final = np.int64(2)
+SEND_LENGTH: Final = np.int64(3)
+RECEIVE_EXTENT: Final = np.int64(4)
+NEGATIVE_COUNT: Final = np.int64(5)
+NEGATIVE_DISPLACEMENT: Final = np.int64(6)
+OVERLAPPING_REGIONS: Final = np.int64(7)
+ALIASED_BUFFERS: Final = np.int64(8)
+LENGTHS_DIFFER: Final = np.int64(9)
+EMPTY_BUFFER: Final = np.int64(10)
+UNKNOWN_REDUCE_OP: Final = np.int64(11)
+BITWISE_ON_FLOATS: Final = np.int64(12)
+
+DETAIL_SIZE: Final = 4
+
+_SIZE_REASONS: Final = {
+    int(COUNTS_LENGTH): "counts needs {expected} elements, one for each rank, and has {actual}",
+    int(DISPLS_LENGTH): "displs needs {expected} elements, one for each rank, and has {actual}",
+    int(SEND_LENGTH): "send needs the {expected} elements that counts promises, and has {actual}",
+    int(RECEIVE_EXTENT): "recv needs at least {expected} elements and has {actual}",
+    int(NEGATIVE_COUNT): "a count is negative: {actual}",
+    int(NEGATIVE_DISPLACEMENT): "a displacement is negative: {actual}",
+    int(OVERLAPPING_REGIONS): "the receive regions of two ranks share {actual} elements",
+    int(ALIASED_BUFFERS): "send and recv share {actual} bytes of memory",
+    int(LENGTHS_DIFFER): "recv needs as many elements as send, {expected}, and has {actual}",
+    int(EMPTY_BUFFER): "the buffers are empty",
+}
+
+
+def new_detail() -> NDArray[np.int64]:
+    """Return an empty detail record."""
+    return np.zeros(DETAIL_SIZE, np.int64)
+
+
+def error_from_status(status: int, detail: NDArray[np.int64]) -> CobreError:
+    """Return the exception for a status other than ``OK``.
+
+    Parameters
+    ----------
+    status
+        What the kernel's method returned.
+    detail
+        The detail record that it filled.
+    """
+    operation = OPERATION_NAMES[int(detail[0])]
+    first, second, reason = int(detail[1]), int(detail[2]), int(detail[3])
+    if status == INVALID_REDUCE_OP:
+        return _reduce_op_error(first, reason)
+    return _comm_error(int(status), operation, first, second, reason)
+
+
+def _comm_error(status: int, operation: str, first: int, second: int, reason: int) -> CommError:
+    if status == INVALID_BUFFER_SIZE:
+        text = _SIZE_REASONS[reason].format(expected=first, actual=second)
+        return InvalidBufferSize(operation, first, second, message=f"{operation}: {text}")
+    if status == INVALID_ROOT:
+        return InvalidRoot(first, second)
+    if status == INVALID_COMMUNICATOR:
+        return InvalidCommunicator()
+    if status == ALLOCATION_FAILED:
+        return AllocationFailed(first, f"{operation}: {first} bytes could not be allocated")
+    if status == COLLECTIVE_FAILED:
+        return CollectiveFailed(operation, first, f"{operation} failed (transport error code {first})")
+    raise ValueError(f"{status} is no failure status of a communicator")
+
+
+def _reduce_op_error(op: int, reason: int) -> ValidationError:
+    if reason == BITWISE_ON_FLOATS:
+        problem = Problem(
+            "TypeMismatch",
+            "allreduce: BITWISE_OR is for integers only",
+            {"argument": "op", "value": op},
+            "use SUM, MIN or MAX, or integer buffers",
+        )
+    else:
+        problem = Problem(
+            "InvalidEnum",
+            f"allreduce: {op} is no reduce operation",
+            {"argument": "op", "value": op},
+            "use SUM (0), MIN (1), MAX (2) or BITWISE_OR (3)",
+        )
+    return ValidationError([problem], "the arguments of allreduce")

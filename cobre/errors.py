@@ -1,0 +1,119 @@
+"""One exception hierarchy: every error tells its kind, the story, the place and what to do.
+
+An exception that reaches the user is a :class:`CobreError`. Where one operation may find many faults
+at once (loading a case), the exception carries one :class:`Problem` for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One fault: what kind, what is wrong, where, and what to do about it.
+
+    Attributes
+    ----------
+    kind
+        A stable word for programs to test, such as ``InvalidReference``.
+    message
+        One sentence for people.
+    context
+        Where: for a case ``file``, ``entity``, ``field`` and ``value`` as far as they apply.
+    suggestion
+        What to do, or ``None`` where nothing useful can be said.
+    """
+
+    kind: str
+    message: str
+    context: Mapping[str, Any] = field(default_factory=dict)
+    suggestion: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON form of the error record (kind, message, context, suggestion)."""
+        return {
+            "kind": self.kind,
+            "message": self.message,
+            "context": dict(self.context),
+            "suggestion": self.suggestion,
+        }
+
+
+class CobreError(Exception):
+    """Base of all errors of cobre."""
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        context: Mapping[str, Any] | None = None,
+        suggestion: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.context = dict(context or {})
+        self.suggestion = suggestion
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The faults behind this error; one unless the error says otherwise."""
+        return (Problem(self.kind, self.message, self.context, self.suggestion),)
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.suggestion})" if self.suggestion else self.message
+
+
+class ValidationError(CobreError, ValueError):
+    """A case (or an argument) is wrong; carries every fault that was found."""
+
+    def __init__(self, problems: Sequence[Problem], source: str = "case") -> None:
+        if not problems:
+            raise ValueError("a ValidationError needs at least one problem")
+        first = problems[0]
+        count = len(problems)
+        message = first.message if count == 1 else f"{count} problems in {source}; first: {first.message}"
+        super().__init__(first.kind, message, first.context, first.suggestion)
+        self._problems = tuple(problems)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All faults, in the order they were found."""
+        return self._problems
+
+
+class SolverError(CobreError, RuntimeError):
+    """A stage LP could not be solved."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        stage: int,
+        iteration: int,
+        scenario: int,
+        opening: int,
+        solver_status: str,
+        context: Mapping[str, Any] | None = None,
+        suggestion: str | None = None,
+    ) -> None:
+        place = {
+            "stage": stage,
+            "iteration": iteration,
+            "scenario": scenario,
+            "opening": opening,
+            "solver_status": solver_status,
+        }
+        super().__init__("SolverFailure", message, {**place, **(context or {})}, suggestion)
+        self.stage = stage
+        self.iteration = iteration
+        self.scenario = scenario
+        self.opening = opening
+        self.solver_status = solver_status
+
+
+class OutputError(CobreError, OSError):
+    """A result could not be written or read."""

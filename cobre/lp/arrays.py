@@ -1,0 +1,183 @@
+"""The arrays that kernels see: stage LPs, cut pool, LP workspaces and the store of starting bases.
+
+Kernels never see models. Every group of arrays is a NamedTuple, which crosses the border to nopython code as
+it is and keeps compiled entries cacheable; inside, entries make a struct of it (``LpStruct`` ...), which is
+passed on as one pointer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from cobre.lp.template import StageTemplate
+from cobre.native import array_struct
+
+I8_3D = Annotated[NDArray[np.int8], types.int8[:, :, ::1]]
+I32_1D = Annotated[NDArray[np.int32], types.int32[::1]]
+I32_2D = Annotated[NDArray[np.int32], types.int32[:, ::1]]
+I64_1D = Annotated[NDArray[np.int64], types.int64[::1]]
+I64_2D = Annotated[NDArray[np.int64], types.int64[:, ::1]]
+F64_1D = Annotated[NDArray[np.float64], types.float64[::1]]
+F64_2D = Annotated[NDArray[np.float64], types.float64[:, ::1]]
+F64_3D = Annotated[NDArray[np.float64], types.float64[:, :, ::1]]
+Handles = Annotated[NDArray[np.intp], types.intp[:, ::1]]
+
+# Columns of LpWorkspace.counters; padded to one cache line per worker.
+LP_SOLVES = 0
+LP_RETRIES = 1
+SIMPLEX_ITERATIONS = 2
+_COUNTERS = 8
+
+
+class LpArrays(NamedTuple):
+    """What is fixed of all stage LPs; T stages, n state components. Read-only for kernels.
+
+    ``opening_rhs[rhs_offset[t] + o * num_dynamic[t] + row]`` is the right-hand side of a dynamic row
+    without the state's part; ``state_row``/``state_value`` from ``state_start[t, j]`` to
+    ``state_start[t, j + 1]`` is what component j adds to it.
+    """
+
+    num_cols: I64_1D
+    num_rows: I64_1D
+    num_dynamic: I64_1D
+    num_openings: I64_1D
+    rhs_offset: I64_1D
+    opening_rhs: F64_1D
+    state_start: I64_2D
+    state_row: I32_1D
+    state_value: F64_1D
+    state_col: I32_2D
+    state_lower: F64_2D
+    state_upper: F64_2D
+    theta_col: I64_1D
+    discount: F64_1D
+    cost_scale: float
+
+
+class CutPool(NamedTuple):
+    """Cuts on the future cost of each stage, in $: ``theta >= intercept + slope . state``.
+
+    ``num_cuts[t]`` slots are filled; a cut's slot is a function of (iteration, forward pass) alone.
+    """
+
+    intercept: F64_2D
+    slope: F64_3D
+    num_cuts: I64_1D
+
+
+class LpWorkspace(NamedTuple):
+    """One row for each worker: HiGHS handles by stage, scratch arrays, counters."""
+
+    handle: Handles
+    synced: I64_2D
+    rhs: F64_2D
+    col_value: F64_2D
+    col_dual: F64_2D
+    row_value: F64_2D
+    row_dual: F64_2D
+    col_status: I32_2D
+    row_status: I32_2D
+    cut_start: I32_2D
+    cut_index: I32_2D
+    cut_value: F64_2D
+    cut_lower: F64_2D
+    cut_upper: F64_2D
+    counters: I64_2D
+
+
+class BasisStore(NamedTuple):
+    """Starting bases by (own forward pass, stage); ``num_rows`` is 0 where none is stored yet."""
+
+    num_rows: I64_2D
+    col_status: I8_3D
+    row_status: I8_3D
+
+
+LpStruct = array_struct(LpArrays)
+PoolStruct = array_struct(CutPool)
+WorkspaceStruct = array_struct(LpWorkspace)
+BasisStruct = array_struct(BasisStore)
+
+
+def lp_arrays(templates: Sequence[StageTemplate]) -> LpArrays:
+    """Flatten the templates of all stages."""
+    sizes = [template.opening_rhs.size for template in templates]
+    entries = [len(template.state_row) for template in templates]
+    entry_offset = np.concatenate([[0], np.cumsum(entries)])
+    return LpArrays(
+        num_cols=np.array([template.num_cols for template in templates], np.int64),
+        num_rows=np.array([template.num_rows for template in templates], np.int64),
+        num_dynamic=np.array([template.num_dynamic_rows for template in templates], np.int64),
+        num_openings=np.array([template.num_openings for template in templates], np.int64),
+        rhs_offset=np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64),
+        opening_rhs=np.concatenate([template.opening_rhs.ravel() for template in templates]),
+        state_start=np.stack(
+            [entry_offset[t] + template.state_start.astype(np.int64) for t, template in enumerate(templates)]
+        ),
+        state_row=np.concatenate([template.state_row for template in templates]),
+        state_value=np.concatenate([template.state_value for template in templates]),
+        state_col=np.stack([template.state_col for template in templates]),
+        state_lower=np.stack([template.col_lower[template.state_col] for template in templates]),
+        state_upper=np.stack([template.col_upper[template.state_col] for template in templates]),
+        theta_col=np.array([template.theta_col for template in templates], np.int64),
+        discount=np.array([template.discount for template in templates]),
+        cost_scale=float(templates[0].cost_scale),
+    )
+
+
+def cut_pool(stages: int, capacity: int, states: int) -> CutPool:
+    """Allocate an empty pool with room for ``capacity`` cuts at each stage."""
+    return CutPool(
+        intercept=np.zeros((stages, capacity)),
+        slope=np.zeros((stages, capacity, states)),
+        num_cuts=np.zeros(stages, np.int64),
+    )
+
+
+def lp_workspace(arrays: LpArrays, handles: NDArray[np.intp], capacity: int, batch: int) -> LpWorkspace:
+    """Allocate workspaces for the workers of ``handles`` (worker, stage).
+
+    Parameters
+    ----------
+    capacity
+        Most cuts a stage can hold.
+    batch
+        Most cuts added to an LP in one call.
+    """
+    workers = handles.shape[0]
+    states = arrays.state_col.shape[1]
+    cols = int(arrays.num_cols.max())
+    rows = int(arrays.num_rows.max()) + capacity
+    return LpWorkspace(
+        handle=handles,
+        synced=np.zeros(handles.shape, np.int64),
+        rhs=np.zeros((workers, int(arrays.num_dynamic.max()))),
+        col_value=np.zeros((workers, cols)),
+        col_dual=np.zeros((workers, cols)),
+        row_value=np.zeros((workers, rows)),
+        row_dual=np.zeros((workers, rows)),
+        col_status=np.zeros((workers, cols), np.int32),
+        row_status=np.zeros((workers, rows), np.int32),
+        cut_start=np.zeros((workers, batch), np.int32),
+        cut_index=np.zeros((workers, batch * (states + 1)), np.int32),
+        cut_value=np.zeros((workers, batch * (states + 1))),
+        cut_lower=np.zeros((workers, batch)),
+        cut_upper=np.full((workers, batch), np.inf),
+        counters=np.zeros((workers, _COUNTERS), np.int64),
+    )
+
+
+def basis_store(arrays: LpArrays, passes: int, capacity: int) -> BasisStore:
+    """Allocate an empty store for ``passes`` forward passes."""
+    stages = len(arrays.num_cols)
+    rows = int(arrays.num_rows.max()) + capacity
+    return BasisStore(
+        num_rows=np.zeros((passes, stages), np.int64),
+        col_status=np.zeros((passes, stages, int(arrays.num_cols.max())), np.int8),
+        row_status=np.zeros((passes, stages, rows), np.int8),
+    )

@@ -1,0 +1,279 @@
+"""The HiGHS engine in nopython: all openings of one trial point, or one LP.
+
+Each worker keeps one HiGHS object per stage and only changes right-hand sides and adds cuts. Before the
+first LP of a trial point the object is reset (``clearSolver``) and given the basis stored for
+(forward pass, stage): HiGHS otherwise carries its random state and its list of forbidden pivots from
+solve to solve, and a degenerate LP would then answer by what this worker had solved before.
+
+Kernels return a status and leave the story to Python; they neither allocate nor raise.
+"""
+
+# Kernels are typed by Numba when they are compiled, not by annotations.
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
+from __future__ import annotations
+
+import numpy as np
+
+from cobre.lp.arrays import LP_RETRIES, LP_SOLVES, SIMPLEX_ITERATIONS
+from cobre.lp.highs import BASIC, STATUS_INFEASIBLE, STATUS_OPTIMAL, symbols
+from cobre.native import c_string, inner_kernel
+
+OK = 0
+INFEASIBLE = 1
+NOT_SOLVED = 2
+CUTS_REFUSED = 3
+
+_run = symbols.run
+_clear_solver = symbols.clearSolver
+_model_status = symbols.getModelStatus
+_objective_value = symbols.getObjectiveValue
+_get_solution = symbols.getSolution
+_iteration_count = symbols.getSimplexIterationCount
+_change_rows_bounds = symbols.changeRowsBoundsByRange
+_add_rows = symbols.addRows
+_set_basis = symbols.setBasis
+_get_basis = symbols.getBasis
+_set_string_option = symbols.setStringOptionValue
+_set_int_option = symbols.setIntOptionValue
+
+_PRESOLVE = c_string("presolve")
+_SOLVER = c_string("solver")
+_SIMPLEX_STRATEGY = c_string("simplex_strategy")
+_SCALE_STRATEGY = c_string("simplex_scale_strategy")
+_ON = c_string("on")
+_OFF = c_string("off")
+_SIMPLEX = c_string("simplex")
+_IPM = c_string("ipm")
+
+_RETRIES = 5
+_DUAL_SIMPLEX = 1
+_PRIMAL_SIMPLEX = 4
+_NO_SCALING = 0
+_EQUILIBRATION = 2
+
+
+@inner_kernel
+def sync_cuts(lp, pool, work, worker, stage):
+    """Add to this worker's LP of ``stage`` the cuts of the pool that it lacks, in slot order."""
+    batch = work.cut_start.shape[1]
+    states = lp.state_col.shape[1]
+    theta = np.int32(lp.theta_col[stage])
+    while work.synced[worker, stage] < pool.num_cuts[stage]:
+        first = work.synced[worker, stage]
+        last = min(first + batch, pool.num_cuts[stage])
+        entries = 0
+        for slot in range(first, last):
+            position = slot - first
+            work.cut_start[worker, position] = entries
+            work.cut_lower[worker, position] = pool.intercept[stage, slot] / lp.cost_scale
+            work.cut_index[worker, entries] = theta
+            work.cut_value[worker, entries] = 1.0
+            entries += 1
+            for state in range(states):
+                slope = pool.slope[stage, slot, state]
+                if slope != 0.0:
+                    work.cut_index[worker, entries] = lp.state_col[stage, state]
+                    work.cut_value[worker, entries] = -slope / lp.cost_scale
+                    entries += 1
+        status = _add_rows(
+            work.handle[worker, stage],
+            np.int32(last - first),
+            work.cut_lower[worker].ctypes,
+            work.cut_upper[worker].ctypes,
+            np.int32(entries),
+            work.cut_start[worker].ctypes,
+            work.cut_index[worker].ctypes,
+            work.cut_value[worker].ctypes,
+        )
+        if status < 0:
+            return CUTS_REFUSED
+        work.synced[worker, stage] = last
+    return OK
+
+
+@inner_kernel
+def start_from_basis(lp, work, basis, worker, stage, own_pass):
+    """Forget what this LP object knows and set the basis stored for (pass, stage), if there is one.
+
+    Cuts younger than the basis enter as basic rows.
+    """
+    handle = work.handle[worker, stage]
+    _clear_solver(handle)
+    known = basis.num_rows[own_pass, stage]
+    if known == 0:
+        return
+    for col in range(lp.num_cols[stage]):
+        work.col_status[worker, col] = basis.col_status[own_pass, stage, col]
+    rows = lp.num_rows[stage] + work.synced[worker, stage]
+    for row in range(rows):
+        work.row_status[worker, row] = basis.row_status[own_pass, stage, row] if row < known else BASIC
+    _set_basis(handle, work.col_status[worker].ctypes, work.row_status[worker].ctypes)
+
+
+@inner_kernel
+def store_basis(lp, work, basis, worker, stage, own_pass):
+    """Keep the present basis as the start for (pass, stage)."""
+    rows = lp.num_rows[stage] + work.synced[worker, stage]
+    status = _get_basis(
+        work.handle[worker, stage], work.col_status[worker].ctypes, work.row_status[worker].ctypes
+    )
+    if status < 0:
+        basis.num_rows[own_pass, stage] = 0
+        return
+    for col in range(lp.num_cols[stage]):
+        basis.col_status[own_pass, stage, col] = work.col_status[worker, col]
+    for row in range(rows):
+        basis.row_status[own_pass, stage, row] = work.row_status[worker, row]
+    basis.num_rows[own_pass, stage] = rows
+
+
+@inner_kernel
+def set_right_hand_side(lp, work, worker, stage, opening, state):
+    """Write the right-hand sides of the dynamic rows for ``opening`` at the incoming ``state``."""
+    dynamic = lp.num_dynamic[stage]
+    source = lp.rhs_offset[stage] + opening * dynamic
+    for row in range(dynamic):
+        work.rhs[worker, row] = lp.opening_rhs[source + row]
+    for component in range(len(state)):
+        for entry in range(lp.state_start[stage, component], lp.state_start[stage, component + 1]):
+            work.rhs[worker, lp.state_row[entry]] += lp.state_value[entry] * state[component]
+    rhs = work.rhs[worker]
+    _change_rows_bounds(work.handle[worker, stage], 0, np.int32(dynamic - 1), rhs.ctypes, rhs.ctypes)
+
+
+@inner_kernel
+def _set_retry_options(handle, level):
+    """Options of a retry: 0 restores the ordinary ones, the others try ever different ways."""
+    scaling = _EQUILIBRATION if level >= 3 else _NO_SCALING
+    strategy = _PRIMAL_SIMPLEX if level == 4 else _DUAL_SIMPLEX
+    _set_int_option(handle, _SCALE_STRATEGY.ctypes, np.int32(scaling))
+    _set_int_option(handle, _SIMPLEX_STRATEGY.ctypes, np.int32(strategy))
+    if level == 2 or level == 5:
+        _set_string_option(handle, _PRESOLVE.ctypes, _ON.ctypes)
+    else:
+        _set_string_option(handle, _PRESOLVE.ctypes, _OFF.ctypes)
+    if level == 5:
+        _set_string_option(handle, _SOLVER.ctypes, _IPM.ctypes)
+    else:
+        _set_string_option(handle, _SOLVER.ctypes, _SIMPLEX.ctypes)
+
+
+@inner_kernel
+def _solve_with_retries(handle, work, worker):
+    """Climb the retry ladder: cold, presolved, scaled, primal simplex, interior point."""
+    outcome = NOT_SOLVED
+    for level in range(1, _RETRIES + 1):
+        work.counters[worker, LP_RETRIES] += 1
+        _set_retry_options(handle, level)
+        _clear_solver(handle)
+        _run(handle)
+        status = _model_status(handle)
+        work.counters[worker, SIMPLEX_ITERATIONS] += _iteration_count(handle)
+        if status == STATUS_OPTIMAL:
+            outcome = OK
+            break
+        # Two independent ways agreeing on infeasibility settle it.
+        if status == STATUS_INFEASIBLE:
+            if outcome == INFEASIBLE:
+                break
+            outcome = INFEASIBLE
+    _set_retry_options(handle, 0)
+    return outcome
+
+
+@inner_kernel
+def solve_loaded(lp, work, worker, stage):
+    """Solve the LP as it stands; on OK the worker's scratch arrays hold values and duals."""
+    handle = work.handle[worker, stage]
+    work.counters[worker, LP_SOLVES] += 1
+    _run(handle)
+    work.counters[worker, SIMPLEX_ITERATIONS] += _iteration_count(handle)
+    if _model_status(handle) != STATUS_OPTIMAL:
+        status = _solve_with_retries(handle, work, worker)
+        if status != OK:
+            return status
+    _get_solution(
+        handle,
+        work.col_value[worker].ctypes,
+        work.col_dual[worker].ctypes,
+        work.row_value[worker].ctypes,
+        work.row_dual[worker].ctypes,
+    )
+    return OK
+
+
+@inner_kernel
+def objective(lp, work, worker, stage):
+    """Objective of the last solve in $, future cost included."""
+    return _objective_value(work.handle[worker, stage]) * lp.cost_scale
+
+
+@inner_kernel
+def future_cost(lp, work, worker, stage):
+    """Discounted future cost in the objective of the last solve, in $."""
+    theta = work.col_value[worker, lp.theta_col[stage]]
+    return lp.discount[stage] * theta * lp.cost_scale
+
+
+@inner_kernel
+def outgoing_state(lp, work, worker, stage, out):
+    """Write the outgoing state of the last solve, clipped into its bounds."""
+    for component in range(len(out)):
+        value = work.col_value[worker, lp.state_col[stage, component]]
+        value = max(value, lp.state_lower[stage, component])
+        out[component] = min(value, lp.state_upper[stage, component])
+
+
+@inner_kernel
+def state_slope(lp, work, worker, stage, out):
+    """Write the slope of the last optimal value in the incoming state ($ per unit of state)."""
+    for component in range(len(out)):
+        total = 0.0
+        for entry in range(lp.state_start[stage, component], lp.state_start[stage, component + 1]):
+            total += lp.state_value[entry] * work.row_dual[worker, lp.state_row[entry]]
+        out[component] = total * lp.cost_scale
+
+
+@inner_kernel
+def solve_one(lp, pool, work, basis, worker, stage, own_pass, opening, state):
+    """Solve one LP from the stored basis of (pass, stage), then store its basis there."""
+    status = sync_cuts(lp, pool, work, worker, stage)
+    if status != OK:
+        return status
+    start_from_basis(lp, work, basis, worker, stage, own_pass)
+    set_right_hand_side(lp, work, worker, stage, opening, state)
+    status = solve_loaded(lp, work, worker, stage)
+    if status == OK:
+        store_basis(lp, work, basis, worker, stage, own_pass)
+    return status
+
+
+@inner_kernel
+def solve_openings(lp, pool, work, basis, worker, stage, own_pass, state, values, slopes):
+    """Solve all openings of one trial point, in order, each from where the one before it ended.
+
+    Parameters
+    ----------
+    state
+        Incoming state, float64[n].
+    values, slopes
+        Out: optimal value of each opening ($) and its slope in the state, float64[openings] and
+        float64[openings, n].
+
+    Returns
+    -------
+    (status, opening)
+        The opening is the one that failed, or the number of openings.
+    """
+    status = sync_cuts(lp, pool, work, worker, stage)
+    if status != OK:
+        return status, 0
+    start_from_basis(lp, work, basis, worker, stage, own_pass)
+    for opening in range(lp.num_openings[stage]):
+        set_right_hand_side(lp, work, worker, stage, opening, state)
+        status = solve_loaded(lp, work, worker, stage)
+        if status != OK:
+            return status, opening
+        values[opening] = objective(lp, work, worker, stage)
+        state_slope(lp, work, worker, stage, slopes[opening])
+    return OK, lp.num_openings[stage]

@@ -1,0 +1,326 @@
+"""HiGHS: where its C library is, its symbols for nopython code, and a small Python handle.
+
+The library is opened once with ``ctypes`` (RTLD_LOCAL, so that another HiGHS in the process cannot
+interpose its symbols). Hot calls go through ``symbols`` (by name, hence cacheable); set-up and
+diagnosis use the :class:`HighsModel` handle from Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from cobre.errors import CobreError
+from cobre.native import bind_library
+
+if TYPE_CHECKING:
+    from cobre.lp.template import StageTemplate
+
+HANDLE = types.intp
+I32 = types.int32
+F64 = types.float64
+P_I32 = types.CPointer(I32)
+P_F64 = types.CPointer(F64)
+P_CHAR = types.CPointer(types.uint8)
+
+# HighsModelStatus values the kernels look at.
+STATUS_OPTIMAL = 7
+STATUS_INFEASIBLE = 8
+
+STATUS_NAMES = {
+    0: "not set",
+    1: "load error",
+    2: "model error",
+    3: "presolve error",
+    4: "solve error",
+    5: "postsolve error",
+    6: "model empty",
+    7: "optimal",
+    8: "infeasible",
+    9: "unbounded or infeasible",
+    10: "unbounded",
+    11: "objective bound",
+    12: "objective target",
+    13: "time limit",
+    14: "iteration limit",
+    15: "unknown",
+    16: "solution limit",
+    17: "interrupted",
+}
+
+# HighsBasisStatus values.
+BASIC = 1
+
+_NOPYTHON_API = {
+    "run": I32(HANDLE),
+    "clearSolver": I32(HANDLE),
+    "getModelStatus": I32(HANDLE),
+    "getObjectiveValue": F64(HANDLE),
+    "getSolution": I32(HANDLE, P_F64, P_F64, P_F64, P_F64),
+    "getSimplexIterationCount": I32(HANDLE),
+    "changeRowsBoundsByRange": I32(HANDLE, I32, I32, P_F64, P_F64),
+    "addRows": I32(HANDLE, I32, P_F64, P_F64, I32, P_I32, P_I32, P_F64),
+    "setBasis": I32(HANDLE, P_I32, P_I32),
+    "getBasis": I32(HANDLE, P_I32, P_I32),
+    "setStringOptionValue": I32(HANDLE, P_CHAR, P_CHAR),
+    "setIntOptionValue": I32(HANDLE, P_CHAR, I32),
+}
+
+
+def _library_candidates() -> list[Path]:
+    """Files that may hold the C API: an explicit one, then highsbox, then highspy."""
+    explicit = os.environ.get("COBRE_HIGHS_LIB")
+    if explicit:
+        return [Path(explicit)]
+    names = {"win32": "bin/highs.dll", "darwin": "lib/libhighs.dylib"}
+    found: list[Path] = []
+    # find_spec instead of import: importing highspy alone costs a tenth of a second.
+    box = importlib.util.find_spec("highsbox")
+    if box is not None and box.origin is not None:
+        found.append(Path(box.origin).parent / "highs_dist" / names.get(sys.platform, "lib/libhighs.so"))
+    spy = importlib.util.find_spec("highspy")
+    if spy is not None and spy.origin is not None:
+        folder = Path(spy.origin).parent
+        for pattern in ("libhighs.so*", "libhighs*.dylib", "_core*.so"):
+            found.extend(sorted(folder.glob(pattern)))
+    return found
+
+
+def _open_library() -> ctypes.CDLL:
+    tried = _library_candidates()
+    for path in tried:
+        if path.exists():
+            library = ctypes.CDLL(str(path))
+            if hasattr(library, "Highs_run"):
+                return library
+    raise CobreError(
+        "SolverFailure",
+        "no HiGHS library with a C API was found",
+        {"tried": [str(path) for path in tried]},
+        "install the package 'highsbox', or set COBRE_HIGHS_LIB to a libhighs shared library",
+    )
+
+
+library = _open_library()
+symbols = bind_library(library, "Highs_", _NOPYTHON_API)
+
+_P = ctypes.c_void_p
+_D = ctypes.c_double
+_I = ctypes.c_int
+_S = ctypes.c_char_p
+
+
+def _function(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
+    # A second foreign-function object for the same address, so that prototypes set here never
+    # disturb those that bind_library sets.
+    prototype = ctypes.CFUNCTYPE(result, *arguments)
+    address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    assert address is not None
+    return prototype(address)
+
+
+_create = _function("Highs_create", _P)
+_destroy = _function("Highs_destroy", None, _P)
+_set_bool = _function("Highs_setBoolOptionValue", _I, _P, _S, _I)
+_set_int = _function("Highs_setIntOptionValue", _I, _P, _S, _I)
+_set_double = _function("Highs_setDoubleOptionValue", _I, _P, _S, _D)
+_set_string = _function("Highs_setStringOptionValue", _I, _P, _S, _S)
+_pass_lp = _function("Highs_passLp", _I, _P, _I, _I, _I, _I, _I, _D, *([_P] * 8))
+_add_rows = _function("Highs_addRows", _I, _P, _I, _P, _P, _I, _P, _P, _P)
+_change_rows = _function("Highs_changeRowsBoundsByRange", _I, _P, _I, _I, _P, _P)
+_pass_row_name = _function("Highs_passRowName", _I, _P, _I, _S)
+_pass_col_name = _function("Highs_passColName", _I, _P, _I, _S)
+_write_model = _function("Highs_writeModel", _I, _P, _S)
+_run = _function("Highs_run", _I, _P)
+_model_status = _function("Highs_getModelStatus", _I, _P)
+_objective = _function("Highs_getObjectiveValue", _D, _P)
+_solution = _function("Highs_getSolution", _I, _P, _P, _P, _P, _P)
+_relax = _function("Highs_feasibilityRelaxation", _I, _P, _D, _D, _D, _P, _P, _P)
+_version = _function("Highs_version", _S)
+
+# threads=1: each calling thread would otherwise get a scheduler of its own with several workers.
+# No cost perturbation and devex pricing: restarts from a given basis are cheap and reproducible.
+# Tolerances below HiGHS' 1e-7: a cut violated by less than the tolerance is not seen at all.
+_OPTIONS: tuple[tuple[str, bool | int | float | str], ...] = (
+    ("output_flag", False),
+    ("threads", 1),
+    ("parallel", "off"),
+    ("solver", "simplex"),
+    ("presolve", "off"),
+    ("simplex_strategy", 1),
+    ("simplex_scale_strategy", 0),
+    ("simplex_dual_edge_weight_strategy", 1),
+    ("dual_simplex_cost_perturbation_multiplier", 0.0),
+    ("primal_feasibility_tolerance", 1e-9),
+    ("dual_feasibility_tolerance", 1e-9),
+)
+
+
+def version() -> str:
+    """Return the version of the HiGHS library in use."""
+    text = _version()
+    return bytes(text).decode()
+
+
+class HighsModel:
+    """A HiGHS object that holds one stage LP; owns the native handle.
+
+    Parameters
+    ----------
+    template
+        The stage LP to load (cuts are added later).
+
+    Raises
+    ------
+    CobreError
+        When HiGHS refuses an option or the model.
+    """
+
+    def __init__(self, template: StageTemplate) -> None:
+        self.handle: int = _create()
+        self._closed = False
+        try:
+            self._set_options()
+            self._load(template)
+        except CobreError:
+            self.close()
+            raise
+
+    def _set_options(self) -> None:
+        for name, value in _OPTIONS:
+            key = name.encode()
+            if isinstance(value, bool):
+                status = _set_bool(self.handle, key, int(value))
+            elif isinstance(value, int):
+                status = _set_int(self.handle, key, value)
+            elif isinstance(value, float):
+                status = _set_double(self.handle, key, value)
+            else:
+                status = _set_string(self.handle, key, value.encode())
+            _check(status, f"option {name}={value}")
+
+    def _load(self, template: StageTemplate) -> None:
+        arrays = (
+            template.cost,
+            template.col_lower,
+            template.col_upper,
+            template.row_lower,
+            template.row_upper,
+            template.matrix_start,
+            template.matrix_row,
+            template.matrix_value,
+        )
+        columns, rows = template.num_cols, template.num_rows
+        column_wise, minimise, offset = 1, 1, 0.0
+        _check(
+            _pass_lp(
+                self.handle,
+                columns,
+                rows,
+                len(template.matrix_value),
+                column_wise,
+                minimise,
+                offset,
+                *(array.ctypes.data for array in arrays),
+            ),
+            f"LP of stage {template.stage_id}",
+        )
+
+    def set_row_bounds(self, first: int, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> None:
+        """Replace the bounds of ``len(lower)`` rows from ``first`` on."""
+        if len(lower):
+            last = first + len(lower) - 1
+            _check(_change_rows(self.handle, first, last, lower.ctypes.data, upper.ctypes.data), "row bounds")
+
+    def add_row(self, lower: float, index: NDArray[np.int32], value: NDArray[np.float64]) -> None:
+        """Append the row ``sum(value * x[index]) >= lower``."""
+        bounds = np.array([lower, np.inf])
+        start = np.zeros(1, np.int32)
+        _check(
+            _add_rows(
+                self.handle,
+                1,
+                bounds[:1].ctypes.data,
+                bounds[1:].ctypes.data,
+                len(index),
+                start.ctypes.data,
+                index.ctypes.data,
+                value.ctypes.data,
+            ),
+            "adding a row",
+        )
+
+    def set_names(self, columns: list[str], rows: list[str]) -> None:
+        """Name columns and rows, for files and messages."""
+        for position, name in enumerate(columns):
+            _check(_pass_col_name(self.handle, position, name.encode()), f"column name {name!r}")
+        for position, name in enumerate(rows):
+            _check(_pass_row_name(self.handle, position, name.encode()), f"row name {name!r}")
+
+    def write(self, path: Path) -> None:
+        """Write the model; the suffix of ``path`` chooses the format (``.mps``, ``.lp``)."""
+        _check(_write_model(self.handle, str(path).encode()), f"writing {path}")
+
+    def solve(self) -> str:
+        """Solve and return the name of the model status."""
+        _run(self.handle)
+        return STATUS_NAMES.get(_model_status(self.handle), "unknown")
+
+    def objective(self) -> float:
+        """Return the objective value of the last solve."""
+        return float(_objective(self.handle))
+
+    def relax(self) -> None:
+        """Find a point that violates the rows as little as possible (columns keep their bounds)."""
+        keep = -1.0
+        _check(_relax(self.handle, keep, keep, 1.0, None, None, None), "feasibility relaxation")
+
+    def row_activity(self, num_cols: int, num_rows: int) -> NDArray[np.float64]:
+        """Return the row activities of the last solution."""
+        columns, column_duals = np.empty(num_cols), np.empty(num_cols)
+        rows, row_duals = np.empty(num_rows), np.empty(num_rows)
+        _check(
+            _solution(
+                self.handle,
+                columns.ctypes.data,
+                column_duals.ctypes.data,
+                rows.ctypes.data,
+                row_duals.ctypes.data,
+            ),
+            "reading the solution",
+        )
+        return rows
+
+    def close(self) -> None:
+        """Free the native object; further calls do nothing."""
+        if not self._closed:
+            self._closed = True
+            _destroy(self.handle)
+
+    def __enter__(self) -> HighsModel:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            self.close()
+
+
+def _check(status: int, what: str) -> None:
+    # HiGHS answers -1 for an error, 0 for success, 1 for a warning.
+    if status < 0:
+        raise CobreError("SolverFailure", f"HiGHS refused: {what}", {"highs_status": status})

@@ -1,0 +1,107 @@
+"""A stage LP as arrays: what is fixed at build time, and where state, noise and cuts enter.
+
+For stage t with incoming state x, opening w and outgoing state x' the LP is
+
+    minimise    cost . y + discount * theta
+    subject to  A y = rhs(w) + S x              (the first ``num_dynamic_rows`` rows)
+                row_lower <= A y <= row_upper   (the others)
+                theta - pi_c . x' >= alpha_c    (cuts c, added behind the template's rows)
+                col_lower <= y <= col_upper
+
+with x' the columns ``state_col``. S is stored by state component, so that the slope of the optimal
+value in x is S' times the duals of the dynamic rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class StageTemplate:
+    """The LP of one stage without state, noise and cuts.
+
+    Attributes
+    ----------
+    stage_id
+        Declared id of the stage.
+    cost, col_lower, col_upper
+        Columns; ``cost`` is in $ divided by ``cost_scale``.
+    row_lower, row_upper
+        Rows; the first ``num_dynamic_rows`` are equations whose right-hand side the kernel writes.
+    matrix_start, matrix_row, matrix_value
+        The matrix by columns (CSC).
+    state_col
+        Column of each outgoing state component.
+    state_start, state_row, state_value
+        S by state component (CSC over the dynamic rows).
+    theta_col
+        Column of the future cost, in $ divided by ``cost_scale``.
+    opening_rhs
+        Right-hand sides without the state's part, by (opening, dynamic row).
+    discount
+        Factor on the future cost in the objective.
+    cost_scale
+        $ per unit of objective.
+    col_names, row_names
+        Names by entity and block, for messages and model files.
+    """
+
+    stage_id: int
+    cost: FloatArray
+    col_lower: FloatArray
+    col_upper: FloatArray
+    row_lower: FloatArray
+    row_upper: FloatArray
+    matrix_start: IntArray
+    matrix_row: IntArray
+    matrix_value: FloatArray
+    state_col: IntArray
+    state_start: IntArray
+    state_row: IntArray
+    state_value: FloatArray
+    theta_col: int
+    opening_rhs: FloatArray
+    discount: float
+    cost_scale: float
+    col_names: tuple[str, ...]
+    row_names: tuple[str, ...]
+
+    @property
+    def num_cols(self) -> int:
+        """Number of columns."""
+        return len(self.cost)
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows without cuts."""
+        return len(self.row_lower)
+
+    @property
+    def num_dynamic_rows(self) -> int:
+        """Number of leading rows whose right-hand side depends on state and opening."""
+        return int(self.opening_rhs.shape[1])
+
+    @property
+    def num_openings(self) -> int:
+        """Number of openings."""
+        return int(self.opening_rhs.shape[0])
+
+    @property
+    def num_states(self) -> int:
+        """Number of state components."""
+        return len(self.state_col)
+
+    def rhs(self, opening: int, state: FloatArray) -> FloatArray:
+        """Return the right-hand side of the dynamic rows at ``state`` and ``opening``."""
+        rhs: FloatArray = self.opening_rhs[opening].copy()
+        for component in range(self.num_states):
+            for entry in range(self.state_start[component], self.state_start[component + 1]):
+                rhs[self.state_row[entry]] += self.state_value[entry] * state[component]
+        return rhs

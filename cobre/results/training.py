@@ -1,0 +1,245 @@
+"""What training writes: the convergence, the policy's cuts, and what the run was.
+
+::
+
+    <output>/training/   convergence.parquet  metadata.json  _SUCCESS
+    <output>/policy/     cuts.parquet         metadata.json
+
+``_SUCCESS`` is an empty file, removed first and written last: where it lies, the other four belong together.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from cobre._version import __version__
+from cobre.results.files import atomic_write, output_errors, sync_directory, write_json, write_parquet
+
+if TYPE_CHECKING:
+    from cobre.case.model import Case
+    from cobre.sddp import Policy, TrainingResult
+
+POLICY_FORMAT_VERSION = 1
+UPPER_BOUND_KIND = "statistical"
+_CONVERGED = frozenset({"bound_stalling", "gap"})
+
+CONVERGENCE_SCHEMA = pa.schema(
+    [
+        pa.field("iteration", pa.int32(), nullable=False),
+        pa.field("lower_bound", pa.float64(), nullable=False),
+        pa.field("upper_bound", pa.float64(), nullable=False),
+        pa.field("upper_bound_std", pa.float64()),
+        pa.field("upper_bound_kind", pa.string(), nullable=False),
+        pa.field("gap_percent", pa.float64()),
+        pa.field("cuts_added", pa.int32(), nullable=False),
+        pa.field("cuts_removed", pa.int32(), nullable=False),
+        pa.field("cuts_active", pa.int64(), nullable=False),
+        pa.field("time_forward_ms", pa.int64(), nullable=False),
+        pa.field("time_backward_ms", pa.int64(), nullable=False),
+        pa.field("time_total_ms", pa.int64(), nullable=False),
+        pa.field("forward_passes", pa.int32(), nullable=False),
+        pa.field("lp_solves", pa.int64(), nullable=False),
+    ]
+)
+"""Columns of ``convergence.parquet``: costs in $, times in ms, one row for each iteration."""
+
+CUTS_SCHEMA = pa.schema(
+    [
+        pa.field("stage_id", pa.int32(), nullable=False),
+        pa.field("slot", pa.int32(), nullable=False),
+        pa.field("iteration", pa.int32(), nullable=False),
+        pa.field("forward_pass", pa.int32(), nullable=False),
+        pa.field("intercept", pa.float64(), nullable=False),
+        pa.field("coefficients", pa.list_(pa.field("element", pa.float64(), nullable=False)), nullable=False),
+    ]
+)
+"""Columns of ``cuts.parquet``: future cost after stage >= intercept + coefficients . state, in $."""
+
+
+def write_training(
+    output_dir: Path,
+    case: Case,
+    result: TrainingResult,
+    started_at: datetime.datetime,
+    completed_at: datetime.datetime,
+    status: str,
+) -> None:
+    """Write the results of a training run, replacing those of an earlier one.
+
+    Parameters
+    ----------
+    output_dir
+        Created where it is missing.
+    case
+        The study as it was trained, with the iteration limit and seed that were used.
+    started_at, completed_at
+        With a time zone.
+    status
+        ``"complete"``, or ``"partial"`` when training was stopped from outside.
+
+    Raises
+    ------
+    OutputError
+        When a file cannot be written.
+    """
+    training, policy = output_dir / "training", output_dir / "policy"
+    marker = training / "_SUCCESS"
+    with output_errors(output_dir):
+        for directory in (training, policy):
+            directory.mkdir(parents=True, exist_ok=True)
+        marker.unlink(missing_ok=True)
+        sync_directory(training)
+    write_parquet(policy / "cuts.parquet", cuts_table(result.policy))
+    write_json(policy / "metadata.json", _policy_metadata(result))
+    write_parquet(training / "convergence.parquet", convergence_table(result))
+    metadata = _training_metadata(case, result, started_at, completed_at, status)
+    write_json(training / "metadata.json", metadata)
+    atomic_write(marker, lambda file: None)
+
+
+def convergence_table(result: TrainingResult) -> pa.Table:
+    """Return one row for each iteration, with the columns of :data:`CONVERGENCE_SCHEMA`."""
+    rows = [
+        {
+            "iteration": record.iteration,
+            "lower_bound": record.lower_bound,
+            "upper_bound": record.upper_bound,
+            "upper_bound_std": record.upper_bound_std,
+            "upper_bound_kind": UPPER_BOUND_KIND,
+            "gap_percent": record.gap_percent,
+            "cuts_added": record.cuts_added,
+            "cuts_removed": 0,  # no cut is ever removed yet
+            "cuts_active": record.cuts_active,
+            "time_forward_ms": round(record.forward_time_ms),
+            "time_backward_ms": round(record.backward_time_ms),
+            "time_total_ms": round(record.iteration_time_ms),
+            "forward_passes": record.forward_passes,
+            "lp_solves": record.lp_solves,
+        }
+        for record in result.history
+    ]
+    return pa.Table.from_pylist(rows, schema=CONVERGENCE_SCHEMA)
+
+
+def cuts_table(policy: Policy) -> pa.Table:
+    """Return one row for each cut, by stage and slot, with the columns of :data:`CUTS_SCHEMA`."""
+    counts = [len(intercepts) for intercepts in policy.intercepts]
+    states = len(policy.state_names)
+    total = sum(counts)
+    slots = np.concatenate([np.arange(count, dtype=np.int32) for count in counts])
+    slopes = np.concatenate([slope.reshape(-1) for slope in policy.slopes])
+    offsets = np.arange(total + 1, dtype=np.int32) * np.int32(states)
+    columns = [
+        pa.array(np.repeat(np.array(policy.stage_ids, np.int32), counts)),
+        pa.array(slots),
+        pa.array((slots // policy.forward_passes + 1).astype(np.int32)),
+        pa.array((slots % policy.forward_passes).astype(np.int32)),
+        pa.array(np.concatenate(policy.intercepts)),
+        pa.ListArray.from_arrays(pa.array(offsets), pa.array(slopes)).cast(
+            CUTS_SCHEMA.field("coefficients").type
+        ),
+    ]
+    return pa.Table.from_arrays(columns, schema=CUTS_SCHEMA)
+
+
+def _policy_metadata(result: TrainingResult) -> dict[str, Any]:
+    policy = result.policy
+    return {
+        "format_version": POLICY_FORMAT_VERSION,
+        "software": "cobre",
+        "software_version": __version__,
+        "sha256": result.policy_sha256,
+        "cost_unit": "$",
+        "stage_ids": list(policy.stage_ids),
+        "state_names": list(policy.state_names),
+        "forward_passes": policy.forward_passes,
+        "iterations": result.iterations,
+        "num_cuts": [len(intercepts) for intercepts in policy.intercepts],
+        "future_cost_floor": [_finite(floor) for floor in policy.future_cost_floor],
+    }
+
+
+def _training_metadata(
+    case: Case,
+    result: TrainingResult,
+    started_at: datetime.datetime,
+    completed_at: datetime.datetime,
+    status: str,
+) -> dict[str, Any]:
+    from cobre.lp.highs import version as highs_version  # loads the library, which training has done already
+
+    history = result.history
+    converged = result.termination_reason in _CONVERGED
+    return {
+        "software": "cobre",
+        "software_version": __version__,
+        "hostname": socket.gethostname(),
+        "solver": "HiGHS",
+        "solver_version": highs_version(),
+        "started_at": _utc(started_at),
+        "completed_at": _utc(completed_at),
+        "duration_seconds": (completed_at - started_at).total_seconds(),
+        "status": status,
+        "configuration": {
+            "seed": result.seed,
+            "max_iterations": case.training.iteration_limit,
+            "forward_passes": case.training.forward_passes,
+            "policy_mode": "fresh",
+        },
+        "problem_dimensions": {
+            "num_stages": len(case.stages),
+            "num_hydros": len(case.hydros),
+            "num_thermals": len(case.thermals),
+            "num_buses": len(case.buses),
+            "num_lines": len(case.lines),
+        },
+        "iterations": {
+            "completed": result.iterations,
+            "converged_at": result.iterations if converged else None,
+        },
+        "convergence": {
+            "achieved": converged,
+            "final_gap_percent": _finite(result.gap_percent),
+            "termination_reason": result.termination_reason,
+        },
+        "row_pool": {
+            "total_generated": sum(record.cuts_added for record in history),
+            "total_active": history[-1].cuts_active,
+            "peak_active": max(record.cuts_active for record in history),
+        },
+        "bounds": {
+            "final_lower_bound": _finite(result.lower_bound),
+            "final_upper_bound": _finite(result.upper_bound),
+            "final_upper_bound_std": _finite(result.upper_bound_std),
+            "final_upper_bound_kind": UPPER_BOUND_KIND,
+        },
+        "solve_stats": {
+            "total_lp_solves": result.lp_solves,
+            "retry_attempts": sum(record.lp_retries for record in history),
+            "simplex_iterations": sum(record.simplex_iterations for record in history),
+            "parallelism": result.ranks * result.threads,
+        },
+        "setup": {"compile_seconds": result.compile_time_ms / 1e3},
+        "distribution": {
+            "backend": result.backend,
+            "world_size": result.ranks,
+            "ranks_participated": result.ranks,
+            "threads_per_rank": result.threads,
+        },
+        "policy_sha256": result.policy_sha256,
+    }
+
+
+def _utc(moment: datetime.datetime) -> str:
+    return moment.astimezone(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

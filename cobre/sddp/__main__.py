@@ -1,0 +1,8 @@
+"""``python -m cobre.sddp``: the command line."""
+
+import sys
+
+from cobre.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(program="python -m cobre.sddp"))

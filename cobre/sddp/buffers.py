@@ -1,0 +1,122 @@
+"""The arrays of one iteration: what a rank computes, what it receives, and what Python reads back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.lp.arrays import F64_1D, F64_2D, F64_3D, I64_1D, I64_2D, LpArrays
+from cobre.native import array_struct
+from cobre.sddp.partition import block_of
+
+# A cut record is 24 + 8n bytes, kept as float64 words so that every field is aligned (TRN-04):
+# u32 slot, u32 iteration | u32 forward pass, u32 zero | f64 intercept | f64 slopes.
+RECORD_HEADER_WORDS = 3
+RECORD_INTERCEPT = 2
+
+# Columns of IterationBuffers.failure.
+FAILED_STATUS = 0
+FAILED_STAGE = 1
+FAILED_OPENING = 2
+FAILED_PHASE = 3
+FAILURE_FIELDS = 4
+
+# Typed, because Numba compiles a function anew for each literal integer it is called with.
+PHASE_FORWARD = np.int64(0)
+PHASE_BACKWARD = np.int64(1)
+PHASE_LOWER_BOUND = np.int64(2)
+
+# Positions in IterationBuffers.outcome.
+LOWER_BOUND = 0
+UPPER_BOUND = 1
+UPPER_BOUND_STD = 2
+OUTCOME_FIELDS = 3
+
+# Positions in IterationBuffers.elapsed_ns.
+FORWARD_NS = 0
+BACKWARD_NS = 1
+LOWER_BOUND_NS = 2
+COMMUNICATION_NS = 3
+TIMERS = 4
+
+
+class IterationBuffers(NamedTuple):
+    """Buffers of one rank; M forward passes in all, m of them its own, n states, T stages.
+
+    Attributes
+    ----------
+    initial_state
+        float64[n].
+    state_own, state_all
+        Outgoing states by (stage, pass), float64[T, m, n] and float64[T, M, n].
+    cost_own, cost_all
+        Discounted cost of each trajectory in $; NaN marks a pass that failed.
+    cut_own, cut_all
+        Cut records of the stage at hand.
+    value, slope
+        Optimal values and slopes by (worker, opening).
+    failure
+        What went wrong, by own pass (``FAILED_*`` columns; status 0 = nothing).
+    next_pass
+        Shared counter from which workers take their next pass.
+    pass_count, pass_start
+        Passes of each rank, and the first of them.
+    gather_count, gather_start
+        Scratch for the counts of one gather, in elements.
+    outcome, elapsed_ns
+        Results for Python.
+    """
+
+    initial_state: F64_1D
+    state_own: F64_3D
+    state_all: F64_3D
+    cost_own: F64_1D
+    cost_all: F64_1D
+    cut_own: F64_2D
+    cut_all: F64_2D
+    value: F64_2D
+    slope: F64_3D
+    failure: I64_2D
+    next_pass: I64_1D
+    pass_count: I64_1D
+    pass_start: I64_1D
+    gather_count: I64_1D
+    gather_start: I64_1D
+    outcome: F64_1D
+    elapsed_ns: I64_1D
+
+
+BuffersStruct = array_struct(IterationBuffers)
+
+
+def iteration_buffers(
+    arrays: LpArrays, initial_state: NDArray[np.float64], passes: int, rank: int, size: int, workers: int
+) -> IterationBuffers:
+    """Allocate the buffers of ``rank`` among ``size`` ranks with ``workers`` threads each."""
+    stages, states = arrays.state_col.shape
+    start, stop = block_of(passes, size, rank)
+    own = stop - start
+    blocks = [block_of(passes, size, other) for other in range(size)]
+    openings = int(arrays.num_openings.max())
+    record = states + RECORD_HEADER_WORDS
+    return IterationBuffers(
+        initial_state=np.ascontiguousarray(initial_state, np.float64),
+        state_own=np.zeros((stages, own, states)),
+        state_all=np.zeros((stages, passes, states)),
+        cost_own=np.zeros(own),
+        cost_all=np.zeros(passes),
+        cut_own=np.zeros((own, record)),
+        cut_all=np.zeros((passes, record)),
+        value=np.zeros((workers, openings)),
+        slope=np.zeros((workers, openings, states)),
+        failure=np.zeros((own, FAILURE_FIELDS), np.int64),
+        next_pass=np.zeros(1, np.int64),
+        pass_count=np.array([last - first for first, last in blocks], np.int64),
+        pass_start=np.array([first for first, _ in blocks], np.int64),
+        gather_count=np.zeros(size, np.int64),
+        gather_start=np.zeros(size, np.int64),
+        outcome=np.zeros(OUTCOME_FIELDS),
+        elapsed_ns=np.zeros(TIMERS, np.int64),
+    )

@@ -1,0 +1,54 @@
+"""The trained policy: for each stage the cuts that bound its future cost from below."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_DIGEST_FORMAT = b"cobre-policy-1"
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """Cuts ``theta >= intercept + slope . state`` of every stage, in $ and slot order.
+
+    Attributes
+    ----------
+    stage_ids
+        Declared ids of the stages.
+    state_names
+        Name of each state component; storages are in hm3.
+    forward_passes
+        Cuts made at each stage by one iteration: slot = iteration * forward_passes + pass, from 0.
+    intercepts, slopes
+        For each stage float64[cuts] and float64[cuts, states].
+    future_cost_floor
+        For each stage the bound on the future cost that holds without any cut, in $.
+    """
+
+    stage_ids: tuple[int, ...]
+    state_names: tuple[str, ...]
+    forward_passes: int
+    intercepts: tuple[NDArray[np.float64], ...]
+    slopes: tuple[NDArray[np.float64], ...]
+    future_cost_floor: tuple[float, ...]
+
+    def evaluate(self, stage: int, state: NDArray[np.float64]) -> float:
+        """Return the future cost ($) the cuts of ``stage`` (position) give at an outgoing ``state``."""
+        values = self.intercepts[stage] + self.slopes[stage] @ np.asarray(state, np.float64)
+        return float(max(self.future_cost_floor[stage], values.max(initial=-np.inf)))
+
+    def sha256(self) -> str:
+        """Return a digest over every bit of every cut."""
+        digest = hashlib.sha256(_DIGEST_FORMAT)
+        states = len(self.state_names)
+        digest.update(struct.pack("<qqq", len(self.stage_ids), states, self.forward_passes))
+        for stage_id, intercept, slope in zip(self.stage_ids, self.intercepts, self.slopes, strict=True):
+            digest.update(struct.pack("<qq", stage_id, len(intercept)))
+            digest.update(np.ascontiguousarray(intercept, "<f8").tobytes())
+            digest.update(np.ascontiguousarray(slope, "<f8").tobytes())
+        return digest.hexdigest()

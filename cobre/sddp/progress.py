@@ -1,0 +1,84 @@
+"""What training tells: a record for each iteration, and the result at the end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from cobre.sddp.policy import Policy
+
+_NORMAL_QUANTILE_95 = 1.96
+
+
+@dataclass(frozen=True)
+class IterationRecord:
+    """One iteration; costs in $, times in ms.
+
+    Attributes
+    ----------
+    iteration
+        From 1.
+    upper_bound, upper_bound_std
+        Mean and standard deviation of the costs of this iteration's forward passes: a sample, not a bound.
+    wall_time_ms
+        Since training began.
+    iteration_time_ms
+        Of this iteration alone.
+    """
+
+    iteration: int
+    lower_bound: float
+    upper_bound: float
+    upper_bound_std: float
+    forward_passes: int
+    cuts_added: int
+    cuts_active: int
+    lp_solves: int
+    lp_retries: int
+    simplex_iterations: int
+    forward_time_ms: float
+    backward_time_ms: float
+    communication_time_ms: float
+    iteration_time_ms: float
+    wall_time_ms: float
+
+    @property
+    def ci_95(self) -> float:
+        """Half width of the 95 % confidence interval of the upper bound."""
+        return _NORMAL_QUANTILE_95 * self.upper_bound_std / math.sqrt(self.forward_passes)
+
+    @property
+    def gap_percent(self) -> float:
+        """Gap of this iteration in percent of the lower bound."""
+        return gap_percent(self.lower_bound, self.upper_bound)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingResult:
+    """Outcome of training; bounds are those of the last iteration."""
+
+    iterations: int
+    lower_bound: float
+    upper_bound: float
+    upper_bound_std: float
+    termination_reason: str
+    total_time_ms: float
+    compile_time_ms: float
+    lp_solves: int
+    backend: str
+    ranks: int
+    threads: int
+    seed: int
+    policy: Policy
+    policy_sha256: str
+    history: tuple[IterationRecord, ...]
+
+    @property
+    def gap_percent(self) -> float:
+        """Gap of the last iteration in percent of the lower bound."""
+        return gap_percent(self.lower_bound, self.upper_bound)
+
+
+def gap_percent(lower_bound: float, upper_bound: float) -> float:
+    """Return 100 (upper - lower) / max(1, |lower|); may be negative, as the upper bound is a sample."""
+    return 100.0 * (upper_bound - lower_bound) / max(1.0, abs(lower_bound))

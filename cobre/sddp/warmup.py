@@ -1,0 +1,133 @@
+"""Compiling the kernels ahead, by training a tiny study that exists in memory only."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cobre.case.model import (
+    Block,
+    Bus,
+    Case,
+    DeficitSegment,
+    Hydro,
+    HydroPenalties,
+    Stage,
+    Thermal,
+    TrainingOptions,
+    UnitGroup,
+)
+from cobre.native import cache_directory, kernel_cache_stats
+from cobre.sddp.iteration import iterate_local
+from cobre.sddp.training import train
+
+_STAGES = 2
+_HOURS = 730.0
+
+
+@dataclass(frozen=True)
+class WarmupReport:
+    """What warming up did.
+
+    Attributes
+    ----------
+    cache_directory
+        Where compiled kernels are kept.
+    hits, misses
+        Specialisations of the iteration kernel that were loaded from there, and that were compiled.
+    seconds
+        How long it took.
+    """
+
+    cache_directory: Path
+    hits: int
+    misses: int
+    seconds: float
+
+
+def warm_kernels() -> WarmupReport:
+    """Compile all kernels of training into the cache, or load them; write no other file.
+
+    Raises
+    ------
+    CobreError
+        When the cache cannot be used.
+    """
+    began = time.perf_counter()
+    hits_before, misses_before = kernel_cache_stats(iterate_local)
+    train(tiny_study(), backend="local")
+    hits, misses = kernel_cache_stats(iterate_local)
+    seconds = time.perf_counter() - began
+    return WarmupReport(cache_directory(), hits - hits_before, misses - misses_before, seconds)
+
+
+def tiny_study() -> Case:
+    """Return a study of two stages: one bus, one thermal, one reservoir with random inflow."""
+    penalties = HydroPenalties(
+        spillage=0.01,
+        turbined=0.0,
+        storage_violation_below=5000.0,
+        turbined_violation_below=500.0,
+        outflow_violation_below=500.0,
+        outflow_violation_above=500.0,
+        generation_violation_below=1000.0,
+        inflow_nonnegativity=1000.0,
+    )
+    units = UnitGroup(
+        id=0,
+        name="units",
+        bus_id=0,
+        min_generation_mw=0.0,
+        max_generation_mw=50.0,
+        min_turbined_m3s=0.0,
+        max_turbined_m3s=50.0,
+    )
+    hydro = Hydro(
+        id=0,
+        name="hydro",
+        downstream_id=None,
+        min_storage_hm3=0.0,
+        max_storage_hm3=100.0,
+        initial_storage_hm3=50.0,
+        min_outflow_m3s=0.0,
+        max_outflow_m3s=None,
+        min_turbined_m3s=0.0,
+        max_turbined_m3s=50.0,
+        min_generation_mw=0.0,
+        max_generation_mw=50.0,
+        unit_groups=(units,),
+        productivity_mw_per_m3s=(1.0,) * _STAGES,
+        penalties=penalties,
+    )
+    stages = tuple(
+        Stage(
+            id=position,
+            start_date=datetime.date(2024, 1 + position, 1),
+            end_date=datetime.date(2024, 2 + position, 1),
+            season_id=None,
+            blocks=(Block(0, "all", _HOURS),),
+            num_openings=2,
+            discount_factor=1.0,
+        )
+        for position in range(_STAGES)
+    )
+    return Case(
+        path=Path("warmup"),
+        training=TrainingOptions(
+            tree_seed=1, forward_passes=1, iteration_limit=1, inflow_method="penalty", cost_scale_factor=None
+        ),
+        stages=stages,
+        buses=(Bus(0, "bus", (DeficitSegment(None, 1000.0),), 1.0),),
+        lines=(),
+        thermals=(Thermal(0, "thermal", 0, 0.0, 100.0, 50.0),),
+        hydros=(hydro,),
+        inflow_mean_m3s=np.full((_STAGES, 1), 20.0),
+        inflow_std_m3s=np.full((_STAGES, 1), 5.0),
+        load_mean_mw=np.full((_STAGES, 1), 60.0),
+        load_std_mw=np.zeros((_STAGES, 1)),
+        load_factor=tuple(np.ones((1, 1)) for _ in range(_STAGES)),
+    )

@@ -1,0 +1,68 @@
+"""The published cases, where their folder lies beside the repository."""
+
+from pathlib import Path
+
+import pytest
+
+from cobre.case import check, load
+
+
+def find_cases() -> Path | None:
+    for parent in Path(__file__).resolve().parents:
+        folder = parent / "shared" / "cases"
+        if folder.is_dir():
+            return folder
+    return None
+
+
+CASES = find_cases()
+pytestmark = pytest.mark.skipif(CASES is None, reason="the folder of shared cases is absent")
+
+
+def folder_of(prefix: str) -> Path:
+    assert CASES is not None
+    found = sorted(CASES.glob(f"{prefix}*"))
+    assert found, prefix
+    return found[0]
+
+
+@pytest.mark.parametrize("prefix", ["d01", "d02", "d03", "d04", "d09", "d20", "d24", "d25", "1dtoy"])
+def test_supported_cases_load(prefix: str) -> None:
+    case = load(folder_of(prefix))
+    assert len(case.stages) >= 2
+    assert case.buses
+
+
+@pytest.mark.parametrize(
+    ("prefix", "features"),
+    [
+        ("d06", ["FPHA", "fpha_hyperplanes.parquet", "production model"]),
+        ("d08", ["evaporation", "hydro_geometry.parquet"]),
+        ("d11", ["hydro_bounds.parquet", "withdrawal"]),
+        ("d13", ["generic constraints"]),
+        ("d15", ["non-controllable sources"]),
+        (
+            "d16",
+            ["autoregressive inflow models", "season definitions", "pre-study stages", "observed inflows"],
+        ),
+        ("d19", ["autoregressive inflow models", "season definitions"]),
+        ("d26", ["estimating inflow models", "inflow_history.parquet"]),
+        ("d28", ["external scenarios", "in_sample"]),
+    ],
+)
+def test_other_cases_are_refused_by_feature(prefix: str, features: list[str]) -> None:
+    case, errors, _ = check(folder_of(prefix))
+    assert case is None
+    assert {problem.kind for problem in errors} == {"NotImplemented"}
+    text = "\n".join(problem.message for problem in errors)
+    for feature in features:
+        assert feature in text
+
+
+def test_values_of_a_published_case() -> None:
+    case = load(folder_of("d24"))
+    assert case.hydros[0].productivity_mw_per_m3s == (0.8, 1.2)
+    case = load(folder_of("1dtoy"))
+    assert case.training.iteration_limit == 128
+    assert case.inflow_std_m3s.tolist() == [[10.0]] * 4
+    assert [stage.num_openings for stage in case.stages] == [10] * 4

@@ -1,0 +1,156 @@
+"""The HiGHS engine from nopython code, against independent solves of the same LPs."""
+
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+from numba import njit
+from scipy.optimize import linprog
+from scipy.sparse import csc_matrix
+from studies import cascade_study
+
+from cobre.lp import StageTemplate, build_templates
+from cobre.lp import arrays as lp_arrays
+from cobre.lp.engine import OK, solve_one, solve_openings
+from cobre.lp.highs import HighsModel
+from cobre.stochastic import build_opening_tree
+
+
+@njit
+def all_openings(lp, pool, work, basis, worker, stage, own_pass, state, values, slopes):
+    return solve_openings(lp, pool, work, basis, worker, stage, own_pass, state, values, slopes)
+
+
+@njit
+def one(lp, pool, work, basis, worker, stage, own_pass, opening, state):
+    return solve_one(lp, pool, work, basis, worker, stage, own_pass, opening, state)
+
+
+class Engine:
+    """LP objects and workspaces of a small study, for two workers and three passes."""
+
+    CAPACITY = 8
+
+    def __init__(self, resources: ExitStack) -> None:
+        case = cascade_study(hydros=5, thermals=6, stages=3, openings=6, seed=3)
+        self.templates = build_templates(case, build_opening_tree(case))
+        self.lp = lp_arrays.lp_arrays(self.templates)
+        handles = np.zeros((2, 3), np.intp)
+        for worker in range(2):
+            for stage, template in enumerate(self.templates):
+                handles[worker, stage] = resources.enter_context(HighsModel(template)).handle
+        states = len(case.hydros)
+        self.pool = lp_arrays.cut_pool(3, self.CAPACITY, states)
+        self.work = lp_arrays.lp_workspace(self.lp, handles, self.CAPACITY, batch=2)
+        self.basis = lp_arrays.basis_store(self.lp, 3, self.CAPACITY)
+        self.state = np.linspace(40.0, 250.0, states)
+
+    def solve_openings(self, worker=0, stage=1, own_pass=0, state=None):
+        openings = int(self.lp.num_openings[stage])
+        values, slopes = np.zeros(openings), np.zeros((openings, len(self.state)))
+        state = self.state if state is None else state
+        status, last = all_openings(
+            self.lp, self.pool, self.work, self.basis, worker, stage, own_pass, state, values, slopes
+        )
+        assert (status, last) == (OK, openings)
+        return values, slopes
+
+    def add_cuts(self, stage: int, count: int, seed: int) -> None:
+        random = np.random.default_rng(seed)
+        first = int(self.pool.num_cuts[stage])
+        slots = slice(first, first + count)
+        self.pool.slope[stage, slots] = -random.uniform(100.0, 4000.0, (count, len(self.state)))
+        self.pool.intercept[stage, slots] = random.uniform(1.0e6, 3.0e6, count)
+        self.pool.num_cuts[stage] += count
+
+
+@pytest.fixture
+def engine():
+    with ExitStack() as resources:
+        yield Engine(resources)
+
+
+def independent_optimum(template: StageTemplate, pool, stage: int, opening: int, state) -> float:
+    """Solve the same LP with scipy, from the template's arrays."""
+    shape = (template.num_rows, template.num_cols)
+    matrix = csc_matrix((template.matrix_value, template.matrix_row, template.matrix_start), shape).tocsr()
+    dynamic = template.num_dynamic_rows
+    count = int(pool.num_cuts[stage])
+    cuts = np.zeros((count, template.num_cols))
+    cuts[:, template.theta_col] = -1.0
+    cuts[:, template.state_col] = pool.slope[stage, :count] / template.cost_scale
+    has_upper = np.isfinite(template.row_upper[dynamic:])
+    has_lower = np.isfinite(template.row_lower[dynamic:])
+    others = matrix[dynamic:].toarray()
+    solution = linprog(
+        template.cost,
+        A_ub=np.vstack([others[has_upper], -others[has_lower], cuts]),
+        b_ub=np.concatenate(
+            [
+                template.row_upper[dynamic:][has_upper],
+                -template.row_lower[dynamic:][has_lower],
+                -pool.intercept[stage, :count] / template.cost_scale,
+            ]
+        ),
+        A_eq=matrix[:dynamic],
+        b_eq=template.rhs(opening, np.asarray(state)),
+        bounds=np.column_stack([template.col_lower, template.col_upper]),
+        method="highs",
+    )
+    assert solution.status == 0
+    return float(solution.fun) * template.cost_scale
+
+
+@pytest.mark.parametrize("cuts", [0, 5])
+def test_values_are_optimal(engine, cuts):
+    engine.add_cuts(1, cuts, seed=1)
+    values, _ = engine.solve_openings()
+    expected = [
+        independent_optimum(engine.templates[1], engine.pool, 1, opening, engine.state)
+        for opening in range(len(values))
+    ]
+    np.testing.assert_allclose(values, expected, rtol=1e-9)
+
+
+def test_slopes_are_subgradients(engine):
+    engine.add_cuts(1, 4, seed=2)
+    values, slopes = engine.solve_openings()
+    random = np.random.default_rng(5)
+    for _ in range(20):
+        other = engine.state + random.uniform(-30.0, 30.0, len(engine.state))
+        elsewhere, _ = engine.solve_openings(state=other)
+        tangent = values + slopes @ (other - engine.state)
+        assert (elsewhere >= tangent - 1e-7 * np.abs(values)).all()
+
+
+def test_answers_do_not_depend_on_what_the_worker_solved_before(engine):
+    engine.add_cuts(1, 3, seed=3)
+    one(engine.lp, engine.pool, engine.work, engine.basis, 0, 1, 0, 2, engine.state)
+    fresh_values, fresh_slopes = engine.solve_openings(worker=1)
+    random = np.random.default_rng(7)
+    for _ in range(15):
+        engine.solve_openings(worker=0, own_pass=1, state=random.uniform(10.0, 400.0, len(engine.state)))
+    used_values, used_slopes = engine.solve_openings(worker=0)
+    assert used_values.tobytes() == fresh_values.tobytes()
+    assert used_slopes.tobytes() == fresh_slopes.tobytes()
+
+
+def test_answers_do_not_depend_on_when_cuts_were_added(engine):
+    for step in range(3):
+        engine.add_cuts(1, 2, seed=10 + step)
+        engine.solve_openings(worker=0, own_pass=1)  # worker 0 adds two at a time, worker 1 all at once
+    eager_values, eager_slopes = engine.solve_openings(worker=0)
+    late_values, late_slopes = engine.solve_openings(worker=1)
+    assert eager_values.tobytes() == late_values.tobytes()
+    assert eager_slopes.tobytes() == late_slopes.tobytes()
+
+
+def test_stored_basis_leaves_nothing_to_do(engine):
+    counters = engine.work.counters
+    one(engine.lp, engine.pool, engine.work, engine.basis, 0, 1, 2, 4, engine.state)
+    cold = counters[0, lp_arrays.SIMPLEX_ITERATIONS]
+    assert cold > 0
+    one(engine.lp, engine.pool, engine.work, engine.basis, 1, 1, 2, 4, engine.state)
+    assert counters[1, lp_arrays.SIMPLEX_ITERATIONS] == 0
+    assert counters[:, lp_arrays.LP_SOLVES].tolist() == [1, 1]
+    assert counters[:, lp_arrays.LP_RETRIES].tolist() == [0, 0]

@@ -1,0 +1,182 @@
+"""Kernels of the package are cached in one private directory under one stamp."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+import numba
+import pytest
+from numba import njit
+from numba.core import caching
+
+from cobre.errors import CobreError
+from cobre.native import cache, cache_directory
+
+KERNELS = """
+from numba import njit
+from cobre.native import kernel_cache_stats
+from cobre.callee import double
+
+@njit(cache=True)
+def kernel(x):
+    return double(x) + 1
+"""
+CALLEE = """
+from numba import njit
+import cobre.native
+
+@njit(cache=True)
+def double(x):
+    return 2 * x
+"""
+RUN = "from cobre.kernels import *; print(kernel(20), *kernel_cache_stats(kernel))"
+
+
+@pytest.fixture(autouse=True)
+def _forget_the_resolved_directory():
+    cache._resolve.cache_clear()
+    yield
+    cache._resolve.cache_clear()
+
+
+def test_second_process_loads_from_disk(sandbox):
+    sandbox.write("cobre/kernels.py", KERNELS)
+    sandbox.write("cobre/callee.py", CALLEE)
+    assert sandbox.run(RUN) == "41 0 1"
+    assert sandbox.run(RUN) == "41 1 0"
+    (directory,) = sandbox.cache.iterdir()
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert stat.S_IMODE(sandbox.cache.stat().st_mode) == 0o700
+    assert list(directory.glob("kernels.kernel-kernels.*.nbi"))
+    assert not list((sandbox.root / "cobre").rglob("*.nbi"))
+
+
+def test_an_edit_in_another_file_is_noticed(sandbox):
+    sandbox.write("cobre/kernels.py", KERNELS)
+    sandbox.write("cobre/callee.py", CALLEE)
+    assert sandbox.run(RUN) == "41 0 1"
+    sandbox.write("cobre/callee.py", CALLEE.replace("2 * x", "3 * x"))
+    assert sandbox.run(RUN) == "61 0 1"
+
+
+def test_kernels_of_the_same_name_and_line_are_told_apart(sandbox):
+    code = "from numba import njit\nimport cobre.native\n@njit(cache=True)\ndef f(x):\n    return x + {}\n"
+    for number, package in enumerate(("one", "two")):
+        (sandbox.root / "cobre" / package).mkdir()
+        sandbox.write(f"cobre/{package}/__init__.py", "")
+        sandbox.write(f"cobre/{package}/same.py", code.format(number))
+    run = "import cobre.one.same as a, cobre.two.same as b; print(a.f(1), b.f(1))"
+    assert sandbox.run(run) == "1 2"
+    assert sandbox.run(run) == "1 2"
+    (directory,) = sandbox.cache.iterdir()
+    assert len(list(directory.glob("same.f-*.nbi"))) == 2
+
+
+def test_other_packages_keep_the_rules_of_numba():
+    @njit(cache=True)
+    def outside(x):
+        return x
+
+    assert not isinstance(outside._cache._impl.locator, cache.PackageCacheLocator)
+
+
+def test_locator_outlives_a_reload_of_the_configuration(monkeypatch):
+    monkeypatch.setenv("NUMBA_DEBUG_FRONTEND", "0")
+    numba.core.config.reload_config()
+    found = caching.CacheImpl._locator_classes[0].from_function(cache.source_digest, cache.__file__)
+    assert isinstance(found, cache.PackageCacheLocator)
+    assert found.get_disambiguator().startswith("native.cache.")
+    assert found.get_source_stamp() == cache.package_stamp()
+
+
+def test_a_users_own_locators_come_after_ours(monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_LOCATOR_CLASSES", "InTreeCacheLocator")
+    cache.install_cache_locator()
+    cache.install_cache_locator()
+    assert numba.config.CACHE_LOCATOR_CLASSES == "cobre.native.cache.PackageCacheLocator,InTreeCacheLocator"
+
+
+def test_digest_depends_on_names_and_contents(tmp_path):
+    (tmp_path / "a.py").write_text("x")
+    first = cache.source_digest(tmp_path)
+    (tmp_path / "a.py").rename(tmp_path / "b.py")
+    renamed = cache.source_digest(tmp_path)
+    (tmp_path / "b.py").write_text("y")
+    assert len({first, renamed, cache.source_digest(tmp_path)}) == 3
+
+
+def test_directory_is_private_also_when_the_umask_is_not(tmp_path, monkeypatch):
+    monkeypatch.setenv("COBRE_CACHE_DIR", str(tmp_path / "new"))
+    old = os.umask(0)
+    try:
+        directory = cache_directory()
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert stat.S_IMODE(directory.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
+@pytest.mark.parametrize("which", ["directory", "root"])
+def test_a_directory_that_others_may_write_is_refused(tmp_path, monkeypatch, mode, which):
+    root = tmp_path / "root"
+    monkeypatch.setenv("COBRE_CACHE_DIR", str(root))
+    directory = cache_directory()
+    (directory if which == "directory" else root).chmod(mode)
+    cache._resolve.cache_clear()
+    with pytest.raises(CobreError, match=f"mode {mode:04o}") as caught:
+        cache_directory()
+    assert caught.value.kind == "UnsafeCacheDirectory"
+    assert "chmod" in caught.value.suggestion
+
+
+def test_a_directory_of_another_user_is_refused(tmp_path, monkeypatch):
+    owner = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    with pytest.raises(CobreError, match=f"belongs to user id {owner}"):
+        cache.require_private(tmp_path)
+
+
+def test_a_link_in_place_of_the_directory_is_refused(tmp_path, monkeypatch):
+    root = tmp_path / "root"
+    monkeypatch.setenv("COBRE_CACHE_DIR", str(root))
+    directory = cache_directory()
+    directory.rename(tmp_path / "elsewhere")
+    directory.symlink_to(tmp_path / "elsewhere")
+    cache._resolve.cache_clear()
+    with pytest.raises(CobreError, match="not a directory"):
+        cache_directory()
+
+
+def test_a_chosen_directory_that_cannot_be_written_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("COBRE_CACHE_DIR", str(tmp_path / "file" / "below"))
+    with pytest.raises(CobreError) as caught:
+        cache_directory()
+    assert caught.value.kind == "CacheUnavailable"
+
+
+def test_defaults_follow_xdg_then_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("COBRE_CACHE_DIR", "")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_directory().parent == tmp_path / "xdg" / "cobre"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_directory().parent == tmp_path / "home" / ".cache" / "cobre"
+
+
+def test_a_home_that_cannot_be_written_falls_back_to_the_temporary_directory(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.delenv("COBRE_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    fallback: Path = cache_directory().parent
+    assert fallback == tmp_path / f"cobre-{os.getuid()}"
+    fallback.chmod(0o770)
+    cache._resolve.cache_clear()
+    with pytest.raises(CobreError, match="other users may write"):
+        cache_directory()

@@ -1,0 +1,122 @@
+"""Jitclasses with a name that is the same in every process, and changes with what they are made of."""
+
+from __future__ import annotations
+
+import re
+
+import numba
+import pytest
+from numba import int64, njit, types
+
+from cobre.native import stable_jitclass
+from cobre.native.jitclass import _digest, _source
+
+CLASS = """
+from numba import int64
+from cobre.native import stable_jitclass
+from cobre.helper import factor
+
+@stable_jitclass([("value", int64)], depends_on=(factor,))
+class Box:
+    def __init__(self, value):
+        self.value = value
+
+    def scaled(self):
+        return factor(self.value) + 0
+"""
+HELPER = """
+from numba import njit
+import cobre.native
+
+@njit
+def factor(x):
+    return 10 * x
+"""
+# outside of the package: Numba watches this file only, and knows the class by its name
+USER = """
+from numba import njit
+from cobre.native import kernel_cache_stats
+from cobre.box import Box
+
+@njit(cache=True)
+def use(box):
+    return box.scaled() + 1
+"""
+RUN = "from user import *; print(use(Box(2)), *kernel_cache_stats(use))"
+
+
+@pytest.fixture
+def files(sandbox):
+    sandbox.write("cobre/box.py", CLASS)
+    sandbox.write("cobre/helper.py", HELPER)
+    sandbox.write("user.py", USER)
+    return sandbox
+
+
+def test_cached_function_hits_until_the_class_or_its_dependency_changes(files):
+    assert files.run(RUN) == "21 0 1"
+    assert files.run(RUN) == "21 1 0"
+    files.write("cobre/box.py", CLASS.replace("+ 0", "+ 5"))
+    assert files.run(RUN) == "26 0 1"
+    files.write("cobre/helper.py", HELPER.replace("10 * x", "100 * x"))
+    assert files.run(RUN) == "206 0 1"
+    assert files.run(RUN) == "206 1 0"
+
+
+def test_works_without_the_jit(files):
+    assert files.run(RUN, NUMBA_DISABLE_JIT="1") == "21 0 0"
+
+
+@stable_jitclass([("value", int64)])
+class Plain:
+    def __init__(self, value):
+        self.value = value
+
+    def get(self):
+        return self.value
+
+
+@njit
+def get(box):
+    return box.get()
+
+
+def test_numba_still_names_and_interns_types_as_this_relies_on():
+    # Fails when a new Numba builds jitclass types in another way; see cobre.native.jitclass.
+    name = Plain.class_type.name
+    assert re.fullmatch(rf"jitclass\.{re.escape(__name__)}\.Plain\.[0-9a-f]{{20}}", name)
+    instance = numba.typeof(Plain(1))
+    assert str(instance) == f"instance.{name}"
+    assert type(instance) is types.ClassInstanceType
+    # one interned type, so that calls from Python find compiled code by its type code
+    assert instance is Plain.class_type.instance_type
+    assert get(Plain(3)) == 3
+    assert get.signatures[0][0] is instance
+    assert Plain.__module__ == __name__
+
+
+class First:
+    pass
+
+
+class Second:
+    pass
+
+
+def test_digest_tells_fields_classes_and_dependencies_apart():
+    one = [("a", int64)]
+    digests = {
+        _digest(First, one, ()),
+        _digest(First, [("b", int64)], ()),
+        _digest(First, [("a", types.float64)], ()),
+        _digest(Second, one, ()),
+        _digest(First, one, (get,)),
+        _digest(First, one, (re,)),
+        _digest(First, one, (Plain,)),
+    }
+    assert len(digests) == 7
+
+
+def test_a_module_without_source_is_refused():
+    with pytest.raises(TypeError, match="no source file"):
+        _source(type(re)("made_up"))

@@ -1,0 +1,95 @@
+"""Every example: its derivation, the extensive form and training agree."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+
+import pyarrow.parquet as pq
+import pytest
+from check_case import drawn_openings, expected_openings
+from extensive_form import solve_extensive_form
+
+import cobre.case
+import cobre.sddp
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/config.json"))
+DERIVED = ["thermal-merit-order", "two-plant-cascade"]
+
+
+def python_blocks(name: str) -> str:
+    text = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+    return "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))
+
+
+def stated_value(name: str, label: str) -> Fraction:
+    text = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+    found = re.search(rf"\*\*{label}: ([0-9./ ]+) \$", text)
+    assert found, f"the README of {name} states no {label}"
+    return Fraction(found[1].replace(" ", ""))
+
+
+def make_examples() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_examples", EXAMPLES / "make_examples.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_three_examples_are_there() -> None:
+    assert sorted(make_examples().EXAMPLES) == NAMES
+    assert len(NAMES) == 3
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_derivation_is_the_optimum(name: str) -> None:
+    scope: dict[str, object] = {}
+    exec(python_blocks(name), scope)
+    optimum = scope["optimum"]
+    assert isinstance(optimum, Fraction)
+    assert optimum == stated_value(name, "Optimum")
+    assert solve_extensive_form(EXAMPLES / name) == pytest.approx(float(optimum), rel=1e-9)
+
+
+def test_stated_values_of_the_random_example() -> None:
+    path = EXAMPLES / "random-inflow"
+    openings = drawn_openings(path)
+    optimum = solve_extensive_form(path, openings)
+    at_the_mean = solve_extensive_form(path, expected_openings(openings))
+    assert optimum == pytest.approx(float(stated_value("random-inflow", "Optimum")), rel=1e-9)
+    assert at_the_mean == pytest.approx(float(stated_value("random-inflow", "At the mean")), rel=1e-9)
+    # Jensen: the optimal cost is convex in inflow.
+    assert at_the_mean < optimum
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_training_reaches_the_optimum_from_below(name: str) -> None:
+    path = EXAMPLES / name
+    optimum = solve_extensive_form(path, drawn_openings(path))
+    result = cobre.sddp.train(cobre.case.load(path))
+    assert result.lower_bound == pytest.approx(optimum, rel=1e-8)
+    assert all(record.lower_bound <= optimum * (1 + 1e-9) for record in result.history)
+
+
+def test_files_are_what_the_script_writes(tmp_path: Path) -> None:
+    make_examples().main(tmp_path)
+    written = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
+    assert written == sorted(
+        path.relative_to(EXAMPLES)
+        for pattern in ("*/*.json", "*/system/*", "*/scenarios/*")
+        for path in EXAMPLES.glob(pattern)
+    )
+    for path in written:
+        if path.suffix == ".json":
+            fresh, kept = ((root / path).read_text(encoding="utf-8") for root in (tmp_path, EXAMPLES))
+            assert json.loads(fresh) == json.loads(kept), path
+        else:
+            assert pq.read_table(tmp_path / path).equals(pq.read_table(EXAMPLES / path)), path
+            assert pq.ParquetFile(EXAMPLES / path).metadata.row_group(0).column(0).compression == "ZSTD"

@@ -1,0 +1,137 @@
+"""What the compiled iteration must be: cached, free of the GIL, and monomorphic."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from studies import cascade_study
+
+from cobre.native import inner_kernel
+from cobre.sddp import train
+from cobre.sddp.buffers import iteration_buffers
+from cobre.sddp.iteration import BAD_RECORD, ITERATION_FAILED, ITERATION_OK, _insert_cuts, iterate_local
+
+TESTS = Path(__file__).resolve().parents[1]
+REPORT = """
+import json, sys
+from studies import cascade_study
+from cobre.native import kernel_cache_stats
+from cobre.sddp import train
+from cobre.sddp.iteration import iterate_local
+result = train(cascade_study(iterations=1))
+print(json.dumps({"stats": kernel_cache_stats(iterate_local), "sha": result.policy_sha256}))
+"""
+
+
+def report_of_new_process(cache: Path) -> dict:
+    environment = {**os.environ, "COBRE_CACHE_DIR": str(cache), "PYTHONPATH": str(TESTS)}
+    finished = subprocess.run(
+        [sys.executable, "-c", REPORT], env=environment, capture_output=True, text=True, timeout=280
+    )
+    assert finished.returncode == 0, finished.stderr
+    return json.loads(finished.stdout)
+
+
+def test_second_process_loads_the_kernel_from_disk(tmp_path):
+    first, second = report_of_new_process(tmp_path), report_of_new_process(tmp_path)
+    assert first["stats"] == [0, 1]
+    assert second["stats"] == [1, 0]
+    assert first["sha"] == second["sha"]
+
+
+def test_python_threads_run_during_an_iteration():
+    case = cascade_study(hydros=12, thermals=8, stages=10, openings=10, passes=12, iterations=1)
+    train(cascade_study(iterations=1))  # nothing is left to compile
+    ticks: list[float] = []
+    stop = threading.Event()
+
+    def tick():
+        while not stop.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.002)  # the pace of the ticks
+
+    ticker = threading.Thread(target=tick)
+    ended: list[float] = []
+    ticker.start()
+    try:
+        result = train(case, on_iteration=lambda record: ended.append(time.perf_counter()))
+    finally:
+        stop.set()
+        ticker.join()
+    iteration_s = result.history[0].iteration_time_ms / 1e3
+    during = [moment for moment in ticks if ended[0] - iteration_s < moment < ended[0]]
+    # With the GIL held there would be one at most; how many more depends on the machine.
+    assert len(during) > 5
+
+
+def test_no_call_of_barrier_or_broadcast_is_left_in_the_local_specialisation():
+    train(cascade_study(iterations=1))
+    (code,) = iterate_local.inspect_llvm().values()
+    calls = re.findall(r"\b(?:call|invoke)\b[^\n]*", code)
+    assert len(calls) > 10
+    assert not [line for line in calls if re.search(r"barrier|broadcast", line)]
+
+
+def test_one_signature_serves_every_study():
+    train(cascade_study(iterations=1))
+    before = len(iterate_local.signatures)
+    train(cascade_study(hydros=0, buses=1, blocks=1, openings=1, passes=1, iterations=1, noise=0.0))
+    assert len(iterate_local.signatures) == before == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({}, ITERATION_OK),
+        ({(1, 0): 0xFFFFFFFF}, ITERATION_FAILED),
+        ({(1, 0): 9}, BAD_RECORD),
+        ({(0, 0): 2**31}, BAD_RECORD),
+        ({(0, 1): 3}, BAD_RECORD),
+        ({(1, 2): 0}, BAD_RECORD),
+    ],
+)
+def test_received_records_are_checked_before_they_are_written(change, status):
+    from numba import njit
+
+    insert = njit(lambda pool, buffers, stage, iteration: _insert_cuts(pool, buffers, stage, iteration))
+    pool, buffers = _pool_and_buffers()
+    header = buffers.cut_all.view(np.uint32)
+    for forward_pass in range(2):
+        header[forward_pass, :3] = (2 + forward_pass, 1, forward_pass)
+        buffers.cut_all[forward_pass, 2:] = [10.0 + forward_pass, 1.0, 2.0]
+    for (row, column), value in change.items():
+        header[row, column] = value
+    assert insert(pool, buffers, 0, 1) == status
+    if status == ITERATION_OK:
+        assert pool.intercept[0].tolist() == [0.0, 0.0, 10.0, 11.0]
+        assert pool.num_cuts.tolist() == [4, 0]
+    else:
+        assert not pool.intercept.any()
+        assert pool.num_cuts.tolist() == [0, 0]
+
+
+def _pool_and_buffers():
+    from cobre.lp import build_templates
+    from cobre.lp.arrays import cut_pool, lp_arrays
+    from cobre.stochastic import build_opening_tree
+
+    case = cascade_study(hydros=2, stages=2)
+    arrays = lp_arrays(build_templates(case, build_opening_tree(case)))
+    return cut_pool(2, 4, 2), iteration_buffers(arrays, np.zeros(2), 2, 0, 1, 1)
+
+
+def test_inner_kernels_are_for_kernels_only():
+    @inner_kernel
+    def double(x):
+        return 2 * x
+
+    from numba import njit
+
+    assert njit(lambda x: double(x))(4) == 8

@@ -1,0 +1,41 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cobre.sddp import Policy
+
+
+@pytest.fixture
+def policy() -> Policy:
+    return Policy(
+        stage_ids=(0, 3),
+        state_names=("hydro_storage[a]", "hydro_storage[b]"),
+        forward_passes=1,
+        intercepts=(np.array([10.0, 20.0]), np.zeros(0)),
+        slopes=(np.array([[-1.0, 0.0], [-3.0, 1.0]]), np.zeros((0, 2))),
+        future_cost_floor=(4.0, 0.0),
+    )
+
+
+def test_future_cost_is_the_highest_cut_or_the_floor(policy):
+    assert policy.evaluate(0, np.array([1.0, 0.0])) == 17.0
+    assert policy.evaluate(0, np.array([6.0, 0.0])) == 4.0
+    assert policy.evaluate(1, np.array([6.0, 0.0])) == 0.0
+
+
+def test_digest_sees_every_bit(policy):
+    digest = policy.sha256()
+    assert digest == replace(policy).sha256()
+    last_bit = policy.slopes[0].copy()
+    last_bit[1, 1] = np.nextafter(1.0, 2.0)
+    negative_zero = policy.slopes[0].copy()
+    negative_zero[0, 1] = -0.0
+    others = [
+        replace(policy, slopes=(last_bit, policy.slopes[1])),
+        replace(policy, slopes=(negative_zero, policy.slopes[1])),
+        replace(policy, intercepts=(policy.intercepts[0][::-1], policy.intercepts[1])),
+        replace(policy, stage_ids=(0, 4)),
+        replace(policy, intercepts=policy.intercepts[::-1], slopes=policy.slopes[::-1]),
+    ]
+    assert len({digest, *(other.sha256() for other in others)}) == len(others) + 1

@@ -1,0 +1,128 @@
+"""Studies of any size put together from the model's dataclasses, without files."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cobre.case.model import (
+    Block,
+    Bus,
+    Case,
+    DeficitSegment,
+    Hydro,
+    HydroPenalties,
+    Line,
+    Stage,
+    Thermal,
+    TrainingOptions,
+    UnitGroup,
+)
+
+PENALTIES = HydroPenalties(
+    spillage=0.01,
+    turbined=0.0,
+    storage_violation_below=1.0e4,
+    turbined_violation_below=1.0e3,
+    outflow_violation_below=1.0e3,
+    outflow_violation_above=1.0e3,
+    generation_violation_below=1.0e3,
+    inflow_nonnegativity=1.0e3,
+)
+
+
+def cascade_study(
+    *,
+    hydros: int = 4,
+    thermals: int = 4,
+    buses: int = 2,
+    stages: int = 4,
+    blocks: int = 2,
+    openings: int = 3,
+    passes: int = 4,
+    iterations: int = 5,
+    noise: float = 0.4,
+    seed: int = 0,
+) -> Case:
+    """Cascades of three plants, a ring of buses, thermals with equal costs (so that LPs are degenerate)."""
+    random = np.random.default_rng(seed)
+    start = datetime.date(2024, 1, 1)
+    month = datetime.timedelta(days=30)
+    inflow = np.tile(random.uniform(20.0, 60.0, hydros), (stages, 1))
+    load = np.full((stages, buses), (30.0 * hydros + 12.0 * thermals) / buses)
+    return Case(
+        path=Path("cascade-study"),
+        training=TrainingOptions(
+            tree_seed=42,
+            forward_passes=passes,
+            iteration_limit=iterations,
+            inflow_method="truncation_with_penalty",
+            cost_scale_factor=None,
+        ),
+        stages=tuple(
+            Stage(
+                id=t,
+                start_date=start + t * month,
+                end_date=start + (t + 1) * month,
+                season_id=None,
+                blocks=tuple(Block(k, f"block {k}", 720.0 / blocks) for k in range(blocks)),
+                num_openings=openings,
+                discount_factor=0.99,
+            )
+            for t in range(stages)
+        ),
+        buses=tuple(
+            Bus(b, f"bus {b}", (DeficitSegment(50.0, 500.0), DeficitSegment(None, 3000.0)), 0.01)
+            for b in range(buses)
+        ),
+        lines=tuple(
+            Line(b, f"line {b}", b, (b + 1) % buses, 60.0, 60.0, 0.05) for b in range(buses) if buses > 1
+        ),
+        thermals=tuple(
+            Thermal(i, f"thermal {i}", i % buses, 0.0, 30.0, 10.0 * (1 + i // 3)) for i in range(thermals)
+        ),
+        hydros=tuple(_plant(h, hydros, buses, stages) for h in range(hydros)),
+        inflow_mean_m3s=inflow,
+        inflow_std_m3s=noise * inflow,
+        load_mean_mw=load,
+        load_std_mw=np.zeros_like(load),
+        load_factor=tuple(np.ones((buses, 1)) * np.linspace(1.1, 0.9, blocks) for _ in range(stages)),
+    )
+
+
+def _plant(position: int, hydros: int, buses: int, stages: int) -> Hydro:
+    has_downstream = (position + 1) % 3 != 0 and position + 1 < hydros
+    return Hydro(
+        id=position,
+        name=f"plant {position}",
+        downstream_id=position + 1 if has_downstream else None,
+        min_storage_hm3=10.0,
+        max_storage_hm3=400.0,
+        initial_storage_hm3=200.0,
+        min_outflow_m3s=5.0,
+        max_outflow_m3s=None,
+        min_turbined_m3s=0.0,
+        max_turbined_m3s=80.0,
+        min_generation_mw=0.0,
+        max_generation_mw=60.0,
+        unit_groups=(UnitGroup(0, "units", position % buses, 0.0, 60.0, 0.0, 80.0),),
+        productivity_mw_per_m3s=(0.8,) * stages,
+        penalties=PENALTIES,
+    )
+
+
+def with_training(case: Case, **changes: Any) -> Case:
+    """Return the case with other training options."""
+    return replace(case, training=replace(case.training, **changes))
+
+
+def dry_study() -> Case:
+    """One reservoir that a negative inflow of the second stage cannot be taken from: infeasible there."""
+    case = cascade_study(hydros=1, thermals=1, buses=1, stages=2, blocks=1, openings=1, passes=1, noise=0.0)
+    inflow = case.inflow_mean_m3s.copy()
+    inflow[1, 0] = -500.0
+    return with_training(replace(case, inflow_mean_m3s=inflow), inflow_method="none")
