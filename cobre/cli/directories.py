@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from cobre.cli.exit_codes import ConfigurationError
 from cobre.errors import Problem
 
 _SUBDIRECTORIES = ("training", "policy")
+_ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 def choose_output(case_path: Path, requested: Path | None) -> tuple[Path, list[Problem]]:
@@ -68,6 +70,8 @@ def _why_not_writable(directory: Path) -> str | None:
             place = place.parent
         if not place.is_dir():
             return f"{place} is {'not a directory' if place.exists() else 'a link to nothing'}"
+        if not place.stat().st_mode & _ANY_WRITE:
+            return f"{place} is read-only"  # the system lets root write there all the same
         tempfile.TemporaryFile(dir=place).close()
     except OSError as error:
         # Special file systems such as /proc refuse a new file as if its directory were missing.
