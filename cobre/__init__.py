@@ -9,9 +9,9 @@ Importing the package is light: what needs Numba, pyarrow or pydantic is importe
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from cobre._lazy import lazy_names
 from cobre._version import __version__
 
 if TYPE_CHECKING:
@@ -31,26 +31,16 @@ __all__ = [
     "train",
 ]
 
-_HOMES = {
-    "CobreError": ("cobre.errors", "CobreError"),
-    "OutputError": ("cobre.errors", "OutputError"),
-    "Problem": ("cobre.errors", "Problem"),
-    "SolverError": ("cobre.errors", "SolverError"),
-    "TrainingResult": ("cobre.sddp", "TrainingResult"),
-    "ValidationError": ("cobre.errors", "ValidationError"),
-    "load_case": ("cobre.case", "load"),
-    "train": ("cobre.sddp", "train"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    value = getattr(importlib.import_module(module), attribute)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "CobreError": "cobre.errors:CobreError",
+        "OutputError": "cobre.errors:OutputError",
+        "Problem": "cobre.errors:Problem",
+        "SolverError": "cobre.errors:SolverError",
+        "TrainingResult": "cobre.sddp.progress:TrainingResult",
+        "ValidationError": "cobre.errors:ValidationError",
+        "load_case": "cobre.case:load",
+        "train": "cobre.sddp.training:train",
+    },
+)

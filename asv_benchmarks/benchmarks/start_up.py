@@ -8,7 +8,7 @@ from .common import run_python, train
 class Import:
     """A fresh interpreter that imports a package."""
 
-    params = ("cobre", "cobre.cli", "cobre.case", "cobre.sddp")
+    params = ("cobre", "cobre.cli", "cobre.case", "cobre.sddp.training")
     param_names = ("package",)
     number = 1
     warmup_time = 0.0

@@ -10,6 +10,7 @@ from cobre.cli.exit_codes import ConfigurationError
 THREADS_VARIABLE = "COBRE_NUM_THREADS"
 SLURM_THREADS_VARIABLE = "SLURM_CPUS_PER_TASK"
 DEBUG_VARIABLE = "COBRE_DEBUG"
+NUMBA_THREADS_VARIABLE = "NUMBA_NUM_THREADS"
 
 
 def default_threads(environment: Mapping[str, str] | None = None) -> int:
@@ -36,6 +37,13 @@ def default_threads(environment: Mapping[str, str] | None = None) -> int:
             )
         return int(text)
     return 1
+
+
+def reserve_threads(count: int) -> None:
+    """Let Numba start ``count`` threads, more than there are processors; only before Numba is imported."""
+    text = os.environ.get(NUMBA_THREADS_VARIABLE, "")
+    if not text.isdigit() or int(text) < count:
+        os.environ[NUMBA_THREADS_VARIABLE] = str(count)
 
 
 def debugging(environment: Mapping[str, str] | None = None) -> bool:

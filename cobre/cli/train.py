@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.cli.directories import choose_output
-from cobre.cli.environment import default_threads, usable_cpus
+from cobre.cli.environment import default_threads, reserve_threads, usable_cpus
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import interrupted
@@ -95,6 +95,7 @@ def _threads(request: TrainRequest, outcome: Outcome) -> int:
                 f"{cpus} would be faster; results are the same",
             )
         )
+        reserve_threads(threads)
     return threads
 
 

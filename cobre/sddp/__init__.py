@@ -1,7 +1,26 @@
 """SDDP: forward and backward passes, cuts, bounds, and the training loop."""
 
-from cobre.sddp.policy import Policy
-from cobre.sddp.progress import IterationRecord, TrainingResult
-from cobre.sddp.training import train
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cobre._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from cobre.sddp.policy import Policy
+    from cobre.sddp.progress import IterationRecord, TrainingResult
+    from cobre.sddp.training import train
 
 __all__ = ["IterationRecord", "Policy", "TrainingResult", "train"]
+
+# Lazy, because ``python -m cobre.sddp`` passes here before the command line can say how many threads Numba
+# shall have, and to show its help without loading the compiler.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "IterationRecord": "cobre.sddp.progress:IterationRecord",
+        "Policy": "cobre.sddp.policy:Policy",
+        "TrainingResult": "cobre.sddp.progress:TrainingResult",
+        "train": "cobre.sddp.training:train",
+    },
+)

@@ -1,0 +1,84 @@
+"""The repository keeps its own rules: style, types, documented commands and snippets."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run(*command: str) -> None:
+    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+
+
+@pytest.mark.parametrize("command", [("check",), ("format", "--check")], ids=lambda c: c[0])
+def test_ruff(command):
+    run(sys.executable, "-m", "ruff", *command, ".")
+
+
+def test_mypy():
+    run(sys.executable, "-m", "mypy")
+
+
+def marked_command(name: str) -> str:
+    """The one command that README.md gives under this mark."""
+    text = (ROOT / "README.md").read_text()
+    (block,) = re.findall(rf"<!-- {name} -->\n```sh\n(.*?)\n```\n<!-- end -->", text, re.S)
+    assert "\n" not in block
+    return block
+
+
+def test_readme_gives_both_commands():
+    main, test = marked_command("main-command"), marked_command("test-command")
+    case = re.search(r"python -m cobre\.sddp train (\S+)", main)
+    assert case is not None
+    assert (ROOT / case.group(1) / "config.json").is_file()
+    assert '-e ".[test]"' in test
+    assert "-m pytest" in test
+
+
+def test_ci_runs_the_command_of_the_readme():
+    """The script, with an ``eval`` that only prints, shows what it would run."""
+    script = (ROOT / ".ci" / "run").read_text().replace('eval "$command"', 'printf "%s" "$command"')
+    shown = subprocess.run(
+        ["bash", "-c", script, str(ROOT / ".ci" / "run")],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    assert shown.stdout.splitlines()[-1] == marked_command("test-command")
+
+
+def python_snippets() -> list[tuple[str, str]]:
+    files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [
+        (f"{file.name}-{number}", snippet)
+        for file in files
+        for number, snippet in enumerate(re.findall(r"^```python\n(.*?)^```", file.read_text(), re.S | re.M))
+    ]
+
+
+@pytest.mark.parametrize("snippet", [s for _, s in python_snippets()], ids=[n for n, _ in python_snippets()])
+def test_documented_python_runs(snippet, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    exec(compile(snippet, "<snippet>", "exec"), {})
+
+
+def test_no_machine_paths():
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if tracked.returncode != 0:
+        pytest.skip("not a git checkout")
+    pattern = re.compile(r"(/root/|/work/|/home/[a-z]+/|/tmp/[a-z])")
+    found = [
+        f"{name}: {line.strip()[:80]}"
+        for name in tracked.stdout.splitlines()
+        if name.endswith((".py", ".md", ".toml", ".json", "run")) and name != "tests/test_repository.py"
+        for line in (ROOT / name).read_text().splitlines()
+        if pattern.search(line)
+    ]
+    assert found == []
