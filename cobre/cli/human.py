@@ -28,7 +28,7 @@ from cobre.cli.views import View
 if TYPE_CHECKING:
     from cobre.sddp.progress import IterationRecord
 
-STARTING_UP = "loading kernels (the first run compiles them)..."
+STARTING_UP = "loading kernels (or compiling them)..."
 
 _EVERY_LINE_UNTIL = 20
 _GROWTH = 1.1

@@ -146,7 +146,7 @@ def test_live_display_on_a_terminal(tmp_path, columns):
     case = copy_example(tmp_path)
     code, text = _in_terminal(columns, "train", str(case), "--iterations", "30")
     assert code == 0
-    assert "loading kernels (the first run compiles them)..." in text
+    assert "loading kernels (or compiling them)..." in text
     assert "30/30" in text
     assert "lower bound" in text
     assert "\x1b[2K" in text  # redrawn in place

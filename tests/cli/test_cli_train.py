@@ -121,7 +121,7 @@ def test_plain_lines_and_summary(case, capsys):
     assert captured.err == ""
     lines = captured.out.splitlines()
     assert [line.split()[1] for line in lines if line.startswith("iteration ")] == ["1/3", "2/3", "3/3"]
-    assert "loading kernels (the first run compiles them)..." in lines
+    assert "loading kernels (or compiling them)..." in lines
     summary = captured.out.partition("Training complete")[2]
     for word in ("lower bound", "upper bound", "gap", "per second", "sha256", str(case / "output")):
         assert word in summary

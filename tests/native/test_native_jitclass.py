@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated, Any, NamedTuple
 
 import numba
+import numpy as np
 import pytest
 from numba import int64, njit, types
 
-from cobre.native import stable_jitclass
+from cobre.native import array_struct, stable_jitclass
 from cobre.native.jitclass import _digest, _source
 
 CLASS = """
@@ -106,15 +108,48 @@ class Second:
 def test_digest_tells_fields_classes_and_dependencies_apart():
     one = [("a", int64)]
     digests = {
-        _digest(First, one, ()),
-        _digest(First, [("b", int64)], ()),
-        _digest(First, [("a", types.float64)], ()),
-        _digest(Second, one, ()),
-        _digest(First, one, (get,)),
-        _digest(First, one, (re,)),
-        _digest(First, one, (Plain,)),
+        _digest(one, [_source(First)]),
+        _digest([("b", int64)], [_source(First)]),
+        _digest([("a", types.float64)], [_source(First)]),
+        _digest(one, [_source(Second)]),
+        _digest(one, [_source(First), _source(get)]),
+        _digest(one, [_source(First), _source(re)]),
+        _digest(one, [_source(First), _source(Plain)]),
     }
     assert len(digests) == 7
+
+
+class Pair(NamedTuple):
+    values: Annotated[Any, types.float64[::1]]
+    scale: float
+    shift: int
+
+
+PairStruct = array_struct(Pair)
+
+
+@njit
+def _scaled_sum(pair):
+    struct = PairStruct(pair)
+    total = 0.0
+    for value in struct.values:
+        total += struct.scale * value + struct.shift
+    struct.values[0] = -1.0
+    return total
+
+
+def test_array_struct_reads_and_writes_the_arrays_of_the_tuple():
+    pair = Pair(np.array([1.0, 2.0]), 10.0, 3)
+    assert _scaled_sum(pair) == 36.0
+    assert pair.values[0] == -1.0
+
+
+def test_array_struct_needs_numba_types():
+    class Untyped(NamedTuple):
+        values: list
+
+    with pytest.raises(TypeError, match="'values' needs a Numba type"):
+        array_struct(Untyped)
 
 
 def test_a_module_without_source_is_refused():
