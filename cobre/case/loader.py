@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from cobre.case import layout
 from cobre.case.checks.config import check_config
 from cobre.case.checks.initial import check_initial
 from cobre.case.checks.quality import check_inflow_noise, check_penalty_order, check_unused_buses
+from cobre.case.checks.references import check_faulty_entries
 from cobre.case.checks.stages import check_stages
 from cobre.case.checks.system import check_system
 from cobre.case.load_factors import check_load_factors
@@ -89,8 +91,12 @@ def _check_files(root: Path, reporter: Reporter) -> Case | None:
     sources = read_sources(root, present, reporter)
     check_config(sources, reporter)
     check_stages(sources, reporter)
+    if not sources.stages.ids:
+        # An empty list has been reported; that a stage does not exist must not be said of every row again.
+        sources = replace(sources, stages=replace(sources.stages, ids=None))
     check_system(sources, reporter)
     check_initial(sources, reporter)
+    check_faulty_entries(sources, reporter)
     check_load_factors(sources, reporter)
     check_penalty_order(sources, reporter)
     productivity = resolve_productivity(sources, reporter)

@@ -46,12 +46,15 @@ class Parsed(Generic[RootT, ItemT]):
         reference dangles).
     names
         Names by id, as far as they are known.
+    faulty
+        The JSON objects of the entries that are not among ``items``.
     """
 
     root: RootT | None
     items: tuple[ItemT, ...]
     ids: tuple[int, ...] | None
     names: Mapping[int, str]
+    faulty: tuple[Mapping[str, Any], ...] = ()
 
     @cached_property
     def id_set(self) -> frozenset[int]:
@@ -108,7 +111,8 @@ def parse(
             for index, entry in enumerate(entries)
             if index not in faulty
         )
-    return Parsed(root, items, *_identify(entries, collection))
+    rejected = tuple(entries[index] for index in sorted(faulty) if isinstance(entries[index], dict))
+    return Parsed(root, items, *_identify(entries, collection), faulty=rejected)
 
 
 def _entry_id(entry: Any, collection: Collection) -> int | None:

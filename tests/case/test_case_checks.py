@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from case_builder import PATHS, errors_of, group, hydro, only, pick, warnings_of, write_case
 
+from cobre.case import check
+
 
 def test_empty_stages(tmp_path: Path) -> None:
     def edit(file: dict) -> None:
@@ -331,6 +333,7 @@ def test_many_faults_are_all_reported(tmp_path: Path) -> None:
     pick(errors, "SchemaViolation", file="config.json", field="training.tree_sed", value=1)
     pick(errors, "InvalidValue", entity="line 0 (LINK)", field="capacity.direct_mw", value=-30.0)
     pick(errors, "InvalidValue", entity="thermal 2 (T2)", field="cost_per_mwh", value=-1)
+    pick(errors, "InvalidReference", entity="thermal 2 (T2)", field="bus_id", value=99)
     pick(errors, "InvalidReference", entity="hydro 1 (UPPER)", field="downstream_id", value=77)
     pick(errors, "InvalidValue", entity="hydro 4 (LOWER)", field="reservoir.min_storage_hm3", value=300.0)
     pick(errors, "InvalidReference", entity="hydro 4 (LOWER)", field="unit_groups[0].bus_id", value=88)
@@ -345,7 +348,7 @@ def test_many_faults_are_all_reported(tmp_path: Path) -> None:
     pick(errors, "InvalidValue", entity="stage 2", field="end_date")
     pick(errors, "SchemaViolation", entity="stage 1", field="openings", value=3)
     pick(errors, "NotImplemented", file="scenarios/correlation.json")
-    assert len(errors) == 12
+    assert len(errors) == 13
     assert all(problem.suggestion for problem in errors)
 
 
@@ -406,3 +409,28 @@ def test_unused_bus(tmp_path: Path) -> None:
     warnings = warnings_of(write_case(tmp_path, buses=edit, load=edit_load))
     pick(warnings, "UnusedEntity", entity="bus 8 (EMPTY)")
     assert len(warnings) == 1
+
+
+def test_a_dangling_id_is_found_in_an_entity_with_other_faults(tmp_path):
+    def spoil_thermal(content):
+        content["thermals"][0].update(bus_id=99, unknown=1)
+        content["thermals"][0]["generation"]["max_mw"] = -5.0
+
+    def spoil_hydro(content):
+        content["hydros"][0]["reservoir"]["max_storage_hm3"] = "full"
+        content["hydros"][0]["downstream_id"] = 77
+        content["hydros"][0]["unit_groups"][0]["bus_id"] = 88
+
+    write_case(tmp_path, thermals=spoil_thermal, hydros=spoil_hydro)
+    errors = errors_of(tmp_path)
+    dangling = {(p.context["field"], p.context["value"]) for p in errors if p.kind == "InvalidReference"}
+    assert dangling == {("bus_id", 99), ("downstream_id", 77), ("unit_groups[0].bus_id", 88)}
+    fields = {p.context["field"] for p in errors}
+    assert fields >= {"unknown", "generation.max_mw", "reservoir.max_storage_hm3"}
+
+
+def test_empty_stages_are_one_fault_and_not_many(tmp_path):
+    write_case(tmp_path, stages=lambda content: content.update(stages=[]))
+    _, errors, warnings = check(tmp_path)
+    assert [p.context["field"] for p in errors] == ["stages"]
+    assert not [p for p in warnings if "stage_id" in p.context.values()]

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cobre.case import layout
 from cobre.case.parse import Parsed
 from cobre.case.problems import Reporter, known_ids, name_entity
+from cobre.case.sources import Sources
 
 
 def check_unique(
@@ -66,3 +68,41 @@ def check_reference(
         suggestion=known_ids(target.ids, word),
     )
     return False
+
+
+def check_faulty_entries(sources: Sources, reporter: Reporter) -> None:
+    """Report dangling ids of entries that other faults keep from the checks of their own file."""
+    for path, parsed, word, id_key, references in (
+        (layout.LINES, sources.lines, "line", "id", (("source_bus_id", "bus"), ("target_bus_id", "bus"))),
+        (layout.THERMALS, sources.thermals, "thermal", "id", (("bus_id", "bus"),)),
+        (layout.HYDROS, sources.hydros, "hydro", "id", (("downstream_id", "hydro"),)),
+        (layout.INITIAL_CONDITIONS, sources.initial, "hydro", "hydro_id", (("hydro_id", "hydro"),)),
+        (layout.PRODUCTION_MODELS, sources.production, "hydro", "hydro_id", (("hydro_id", "hydro"),)),
+        (layout.LOAD_FACTORS, sources.load_factors, "bus", "bus_id", (("bus_id", "bus"),)),
+    ):
+        for entry in parsed.faulty if parsed is not None else ():
+            entity = name_entity(word, entry.get(id_key), entry.get("name"))
+            for field, target in references:
+                _check_raw(entry, field, field, target, path, entity, sources, reporter)
+            groups = entry.get("unit_groups")
+            for index, group in enumerate(groups if isinstance(groups, list) else ()):
+                if isinstance(group, dict):
+                    field = f"unit_groups[{index}].bus_id"
+                    _check_raw(group, "bus_id", field, "bus", path, entity, sources, reporter)
+
+
+def _check_raw(
+    entry: Mapping[str, Any],
+    key: str,
+    field: str,
+    target: str,
+    path: str,
+    entity: str,
+    sources: Sources,
+    reporter: Reporter,
+) -> None:
+    value = entry.get(key)
+    # What is no 32-bit integer has been reported as such.
+    if isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31:
+        registry: Parsed[Any, Any] = sources.buses if target == "bus" else sources.hydros
+        check_reference(value, registry, target, path, entity, field, reporter)
