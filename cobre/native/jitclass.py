@@ -73,17 +73,19 @@ def array_struct(tuple_class: type) -> Any:
     """
     hints = get_type_hints(tuple_class, include_extras=True)
     fields = [(name, _field_type(name, hint)) for name, hint in hints.items()]
-    lines = [f"    self.{name} = arrays.{name}" for name, _ in fields]
-    source = "\n".join(["def __init__(self, arrays):", *lines])
-    namespace: dict[str, Any] = {}
-    exec(source, namespace)
     name = f"{tuple_class.__name__}Struct"
-    members = {
-        "__init__": namespace["__init__"],
-        "__module__": tuple_class.__module__,
-        "__doc__": f"{tuple_class.__name__} as one pointer in nopython code.",
-    }
-    cls = type(name, (), members)
+    # A class statement and not a call of type(): Numba looks for what the statement leaves behind.
+    source = "\n".join(
+        [
+            f"class {name}:",
+            f"    {f'{tuple_class.__name__} as one pointer in nopython code.'!r}",
+            "    def __init__(self, arrays):",
+            *(f"        self.{field} = arrays.{field}" for field, _ in fields),
+        ]
+    )
+    namespace: dict[str, Any] = {"__name__": tuple_class.__module__}
+    exec(source, namespace)
+    cls: type = namespace[name]
     return cls if numba.config.DISABLE_JIT else _register(cls, fields, [source])
 
 
