@@ -115,5 +115,57 @@ class SolverError(CobreError, RuntimeError):
         self.solver_status = solver_status
 
 
+class WorkerError(CobreError, RuntimeError):
+    """One of several processes that work together failed; the others were ended (ERR-10).
+
+    Attributes
+    ----------
+    rank : int
+        The process that failed first.
+    exit_code : int or None
+        How it ended: its exit code, minus the number of the signal that ended it, or ``None`` when it was
+        still running and had to be ended.
+    inner : BaseException or None
+        What it raised, if it raised and that could be sent.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        exit_code: int | None,
+        inner: BaseException | None = None,
+        *,
+        message: str | None = None,
+        traceback: str | None = None,
+    ) -> None:
+        context: dict[str, Any] = {"rank": rank, "exit_code": exit_code}
+        if traceback is not None:
+            context["traceback"] = traceback
+        super().__init__("WorkerFailed", message or _worker_message(rank, exit_code, inner), context)
+        self.rank = rank
+        self.exit_code = exit_code
+        self.inner = inner
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = (self.rank, self.exit_code, self.inner, self.message, self.context.get("traceback"))
+        return _rebuild_worker_error, arguments
+
+
+def _worker_message(rank: int, exit_code: int | None, inner: BaseException | None) -> str:
+    if inner is not None:
+        return f"rank {rank} failed: {type(inner).__name__}: {inner}"
+    if exit_code is None:
+        return f"rank {rank} failed"
+    if exit_code < 0:
+        return f"rank {rank} was ended by signal {-exit_code}"
+    return f"rank {rank} ended with exit code {exit_code}"
+
+
+def _rebuild_worker_error(
+    rank: int, exit_code: int | None, inner: BaseException | None, message: str, traceback: str | None
+) -> WorkerError:
+    return WorkerError(rank, exit_code, inner, message=message, traceback=traceback)
+
+
 class OutputError(CobreError, OSError):
     """A result could not be written or read."""

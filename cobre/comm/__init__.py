@@ -4,10 +4,12 @@
 code. :mod:`cobre.comm.contract` states what both promise, :mod:`cobre.comm.conformance` checks it.
 """
 
+from cobre.comm.config import ShmConfig, TcpConfig
 from cobre.comm.contract import (
     SUPPORTED_DTYPES,
     Communicator,
     HostRanks,
+    MpiInfo,
     ReduceOp,
     SlurmInfo,
     Topology,
@@ -25,7 +27,13 @@ from cobre.comm.errors import (
     InvalidRoot,
     MissingConfiguration,
 )
-from cobre.comm.selection import BackendKind, available_backends, create_communicator
+from cobre.comm.selection import (
+    BackendKind,
+    Selection,
+    available_backends,
+    create_communicator,
+    explain_selection,
+)
 
 __all__ = [
     "SUPPORTED_DTYPES",
@@ -43,9 +51,14 @@ __all__ = [
     "InvalidCommunicator",
     "InvalidRoot",
     "MissingConfiguration",
+    "MpiInfo",
     "ReduceOp",
+    "Selection",
+    "ShmConfig",
     "SlurmInfo",
+    "TcpConfig",
     "Topology",
     "available_backends",
     "create_communicator",
+    "explain_selection",
 ]

@@ -12,6 +12,7 @@ The kernel's methods, all callable without the GIL:
 ``allreduce(send, recv, op)``                     int32 status; ``op`` a :class:`ReduceOp` or its number
 ``broadcast(buf, root)``                          int32 status
 ``barrier()``                                     int32 status
+``gather_shared(send, recv, counts, displs)``     int32 status; ``recv`` the target of a shared region
 ``rank()``, ``size()``                            int64; never fail
 ================================================  =====================================================
 
@@ -39,6 +40,8 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from cobre.comm.regions import LocalGroup, SharedRegion
 
 SUPPORTED_DTYPES: tuple[np.dtype[Any], ...] = tuple(
     np.dtype(name) for name in ("float32", "float64", "int32", "int64", "uint8", "uint32", "uint64")
@@ -76,6 +79,25 @@ class SlurmInfo:
 
 
 @dataclass(frozen=True)
+class MpiInfo:
+    """The MPI that joins the ranks.
+
+    Attributes
+    ----------
+    library
+        Name and version of the implementation.
+    standard
+        Version of the MPI standard that it follows, such as ``"4.1"``.
+    thread_level
+        ``"funneled"``, ``"serialized"`` or ``"multiple"``.
+    """
+
+    library: str
+    standard: str
+    thread_level: str
+
+
+@dataclass(frozen=True)
 class Topology:
     """Where the ranks run (COM-45).
 
@@ -89,12 +111,15 @@ class Topology:
         One entry for each host, in order of its lowest rank.
     slurm
         The Slurm job, or ``None`` outside of one.
+    mpi
+        The MPI implementation, or ``None`` for other backends.
     """
 
     backend: str
     world_size: int
     hosts: tuple[HostRanks, ...]
     slurm: SlurmInfo | None = None
+    mpi: MpiInfo | None = None
 
     @property
     def num_hosts(self) -> int:
@@ -224,6 +249,53 @@ class Communicator(ABC):
     @abstractmethod
     def barrier(self) -> None:
         """Wait until all ranks have come here (COM-31)."""
+
+    @abstractmethod
+    def create_shared_region(self, count: int, dtype: Any) -> SharedRegion:
+        """Make an array of zeros that the ranks of one host share (SHR-01); collective.
+
+        Parameters
+        ----------
+        count, dtype
+            Elements and their type, one of :data:`SUPPORTED_DTYPES`; the same on all ranks.
+
+        Raises
+        ------
+        AllocationFailed
+            When the memory cannot be had; on all ranks.
+        CollectiveFailed
+            When the ranks ask for different things.
+        """
+
+    @abstractmethod
+    def split_local(self) -> LocalGroup:
+        """Return the ranks with which this one shares regions (SHR-09)."""
+
+    @property
+    @abstractmethod
+    def is_leader(self) -> bool:
+        """Whether this rank fills shared regions; always true where nobody shares them (SHR-07)."""
+
+    @abstractmethod
+    def gather_shared(
+        self,
+        send: NDArray[Any],
+        region: SharedRegion,
+        counts: Sequence[int] | NDArray[np.integer[Any]],
+        displs: Sequence[int] | NDArray[np.integer[Any]],
+    ) -> None:
+        """Gather into a shared region: like ``allgatherv``, with one copy for all ranks of a host.
+
+        What it gathered stays until any rank begins the next gather into the same region. A rank that still
+        reads must not be overtaken: alternate two regions, or call another collective in between.
+
+        Parameters
+        ----------
+        send, counts, displs
+            As in ``allgatherv``; ``displs`` the same on all ranks.
+        region
+            A region that this communicator has made, of the dtype of ``send``.
+        """
 
     @abstractmethod
     def abort(self, code: int) -> NoReturn:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cobre.comm.checks import integers
 from cobre.comm.contract import Communicator, ReduceOp
+from cobre.comm.regions import SharedRegion
 from cobre.comm.status import OK, error_from_status
 from cobre.native import compile_for
 
@@ -40,6 +41,11 @@ class Face(Protocol):
     def barrier(self) -> None:
         """Wait for all; raise on failure."""
 
+    def gather_shared(
+        self, send: NDArray[Any], region: SharedRegion, counts: Sequence[int], displs: Sequence[int]
+    ) -> None:
+        """Gather into a shared region; raise on failure."""
+
     def close(self) -> None:
         """Close the communicator."""
 
@@ -62,6 +68,11 @@ def _broadcast(kernel, buf, root):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _barrier(kernel):  # type: ignore[no-untyped-def]
     return kernel.barrier()
+
+
+@njit(cache=True, nogil=True)
+def _gather_shared(kernel, send, recv, counts, displs):  # type: ignore[no-untyped-def]
+    return kernel.gather_shared(send, recv, counts, displs)
 
 
 @njit(cache=True, nogil=True)
@@ -106,6 +117,14 @@ class KernelFace:
     def barrier(self) -> None:
         """Call the kernel's ``barrier``."""
         self._call(_barrier)
+
+    def gather_shared(
+        self, send: NDArray[Any], region: SharedRegion, counts: Sequence[int], displs: Sequence[int]
+    ) -> None:
+        """Call the kernel's ``gather_shared``."""
+        counts_array = integers(counts, "counts", "gather_shared")
+        displs_array = integers(displs, "displs", "gather_shared")
+        self._call(_gather_shared, send, region.target, counts_array, displs_array)
 
     def close(self) -> None:
         """Close the owner."""

@@ -229,7 +229,7 @@ class _Session:
             ),
         )
 
-    def _failure(self, status: int, iteration: int) -> CobreError:
+    def _failure(self, status: int, iteration: int) -> BaseException:
         """Turn a kernel status into the whole story."""
         if status >= COMMUNICATION_FAILED:
             return error_from_status(status - COMMUNICATION_FAILED, self.comm.detail)

@@ -47,10 +47,10 @@ def test_fetch_add_returns_the_old_value(function):
 
 
 @pytest.mark.parametrize(
-    "counter", [np.zeros(2, np.int32), np.zeros((2, 2), np.int64), np.zeros(4, np.int64)[::2]]
+    "counter", [np.zeros(2, np.uint32), np.zeros((2, 2), np.int64), np.zeros(4, np.int64)[::2]]
 )
 def test_other_arrays_do_not_compile(counter):
-    with pytest.raises(TypingError, match="1-D C-contiguous int64"):
+    with pytest.raises(TypingError, match="1-D C-contiguous int32 or int64"):
         take(counter, 0, 1)
 
 

@@ -1,0 +1,255 @@
+"""What the owners of all backends have in common: checks, compilation, and how a failure shows.
+
+A backend derives its owner from :class:`KernelCommunicator` and gives its entries: cached nopython functions
+that take the kernel's arguments, then those of the operation, make the kernel inside and call it. Signatures
+then hold plain arrays and numbers, which load faster than a jitclass.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar, NoReturn
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.comm.checks import check_buffer, check_pair, integers
+from cobre.comm.contract import Communicator, ReduceOp, Topology
+from cobre.comm.errors import InitializationFailed, InvalidCommunicator
+from cobre.comm.regions import HeapRegion, LocalGroup, SharedRegion
+from cobre.comm.status import COLLECTIVE_FAILED, INVALID_COMMUNICATOR, OK, error_from_status
+from cobre.errors import Problem, ValidationError
+from cobre.native import compile_for
+
+Integers = Sequence[int] | NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """A backend's cached nopython functions: kernel arguments first, then those of the operation.
+
+    ``None`` stands for an operation that has nothing to do (``barrier``) or is that of the ordinary gather
+    (``gather_shared``).
+    """
+
+    allgatherv: Any
+    allreduce: Any
+    broadcast: Any
+    barrier: Any = None
+    gather_shared: Any = None
+
+
+class KernelCommunicator(Communicator):
+    """Base of owners whose kernel is a jitclass over plain arrays and numbers.
+
+    A subclass sets ``backend_name`` and ``entries``, and defines :meth:`_make_kernel`, :attr:`_arguments` and
+    :meth:`_release`. Regions are those of the heap unless it says otherwise.
+
+    Parameters
+    ----------
+    rank, size
+        This process's rank, and how many there are.
+    detail
+        The detail record that the kernel fills.
+    topology
+        Where the ranks run.
+    """
+
+    backend_name: ClassVar[str]
+    entries: ClassVar[Entries]
+    needs_jit: ClassVar[bool] = True
+    """Whether the kernel works as machine code only (``NUMBA_DISABLE_JIT`` then refuses the backend)."""
+
+    def __init__(self, rank: int, size: int, detail: NDArray[np.int64], topology: Topology) -> None:
+        self._rank = rank
+        self._size = size
+        self._detail = detail
+        self._topology = topology
+        self._kernel: Any = None
+        self._closed = False
+        self._poisoned = False
+        self._compiled: set[tuple[Any, ...]] = set()
+        self._regions: weakref.WeakSet[SharedRegion] = weakref.WeakSet()
+
+    @classmethod
+    def require_jit(cls) -> None:
+        """Refuse to start where machine code is needed and Numba is told to make none."""
+        if cls.needs_jit and numba.config.DISABLE_JIT:
+            raise InitializationFailed(cls.backend_name, "NUMBA_DISABLE_JIT is set; only 'local' works then")
+
+    @abstractmethod
+    def _make_kernel(self) -> Any:
+        """Return the jitclass."""
+
+    @property
+    @abstractmethod
+    def _arguments(self) -> tuple[Any, ...]:
+        """What the jitclass's constructor takes."""
+
+    @abstractmethod
+    def _release(self, *, failed: bool) -> None:
+        """Free the transport; called once. ``failed``: leave at once, without waiting for anybody."""
+
+    @property
+    def backend(self) -> str:
+        """Name of the backend."""
+        return self.backend_name
+
+    @property
+    def rank(self) -> int:
+        """This process's rank."""
+        return self._rank
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return self._size
+
+    @property
+    def kernel(self) -> Any:
+        """The jitclass, made at the first use: its constructor has to be compiled in every process."""
+        self._require_open()
+        if self._kernel is None:
+            self._kernel = self._make_kernel()
+        return self._kernel
+
+    @property
+    def kernel_arguments(self) -> tuple[Any, ...]:
+        """What the jitclass's constructor takes: plain arrays and numbers."""
+        self._require_open()
+        return self._arguments
+
+    @property
+    def detail(self) -> NDArray[np.int64]:
+        """The detail record."""
+        return self._detail
+
+    def allgatherv(self, send: NDArray[Any], recv: NDArray[Any], counts: Integers, displs: Integers) -> None:
+        """Gather every rank's elements; see :meth:`Communicator.allgatherv`."""
+        self._require_open()
+        check_pair(send, recv, "allgatherv")
+        counts_array = integers(counts, "counts", "allgatherv")
+        displs_array = integers(displs, "displs", "allgatherv")
+        self._call(self.entries.allgatherv, send, recv, counts_array, displs_array)
+
+    def allreduce(self, send: NDArray[Any], recv: NDArray[Any], op: ReduceOp) -> None:
+        """Fold the ranks' elements; see :meth:`Communicator.allreduce`."""
+        self._require_open()
+        check_pair(send, recv, "allreduce")
+        self._call(self.entries.allreduce, send, recv, int(op))
+
+    def broadcast(self, buf: NDArray[Any], root: int) -> None:
+        """Copy the root's buffer; see :meth:`Communicator.broadcast`."""
+        self._require_open()
+        check_buffer(buf, "buf", "broadcast", writable=True)
+        self._call(self.entries.broadcast, buf, int(root))
+
+    def barrier(self) -> None:
+        """Wait for all ranks; see :meth:`Communicator.barrier`."""
+        self._require_open()
+        if self.entries.barrier is not None:
+            self._call(self.entries.barrier)
+
+    def create_shared_region(self, count: int, dtype: Any) -> SharedRegion:
+        """Make a region on the heap; see :meth:`Communicator.create_shared_region`."""
+        self._require_open()
+        return self._keep(HeapRegion.allocate(count, dtype))
+
+    def split_local(self) -> LocalGroup:
+        """Return the group of this rank alone: nobody shares its regions (SHR-05)."""
+        return LocalGroup(0, 1, self._require_open)
+
+    @property
+    def is_leader(self) -> bool:
+        """Always true: nobody shares this rank's regions (SHR-07)."""
+        return True
+
+    def gather_shared(
+        self, send: NDArray[Any], region: SharedRegion, counts: Integers, displs: Integers
+    ) -> None:
+        """Gather into a region; see :meth:`Communicator.gather_shared`."""
+        self._require_open()
+        if region not in self._regions:
+            problem = Problem("IncompatibleSettings", "gather_shared: the region is of another communicator")
+            raise ValidationError([problem], "the arguments of gather_shared")
+        recv = region.target
+        check_pair(send, recv, "gather_shared")
+        counts_array = integers(counts, "counts", "gather_shared")
+        displs_array = integers(displs, "displs", "gather_shared")
+        entry = self.entries.gather_shared or self.entries.allgatherv
+        self._call(entry, send, recv, counts_array, displs_array)
+
+    def abort(self, code: int) -> NoReturn:
+        """End this process with the exit code, without unwinding; peers notice that it is gone."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+    def topology(self) -> Topology:
+        """Return where the ranks run."""
+        return self._topology
+
+    def close(self) -> None:
+        """Release regions, then the transport; harmless when called again (SHR-11)."""
+        self._close(failed=self._poisoned)
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close(failed=self._poisoned or exception_type is not None)
+
+    def _close(self, *, failed: bool) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._kernel = None
+        for region in list(self._regions):
+            region.close()
+        self._release(failed=failed)
+
+    def _keep(self, region: SharedRegion) -> SharedRegion:
+        """Remember a region, to be released before the transport."""
+        self._regions.add(region)
+        return region
+
+    def _require_open(self) -> None:
+        if self._closed or self._poisoned:
+            raise InvalidCommunicator
+
+    def _call(self, entry: Any, *arguments: Any) -> None:
+        """Run an entry with the kernel's arguments; raise what its status says."""
+        self._compile(entry, arguments)
+        try:
+            status = entry(*self._arguments, *arguments)
+        except BaseException:  # a signal handler raised before the status was known
+            self._poisoned = True
+            raise
+        if status != OK:
+            self._raise(status)
+
+    def _compile(self, entry: Any, arguments: tuple[Any, ...]) -> None:
+        arrays = [a for a in arguments if isinstance(a, np.ndarray)]
+        variant = (entry, *((a.dtype.name, a.flags.writeable) for a in arrays))
+        if variant in self._compiled:
+            return
+        # counts and displacements are always the same type: the first array and its mode tell variants apart
+        kinds = [f"-{a.dtype.name}-{'rw' if a.flags.writeable else 'ro'}" for a in arrays[:1]]
+        tag = f"comm-{self.backend_name}{entry.__name__}{''.join(kinds)}"
+        compile_for(entry, tag, *self._arguments, *arguments)
+        self._compiled.add(variant)
+
+    def _raise(self, status: int) -> NoReturn:
+        # COM-43: a collective that broke down leaves the ranks out of step; refused arguments do not
+        if status in (COLLECTIVE_FAILED, INVALID_COMMUNICATOR):
+            self._poisoned = True
+        raise error_from_status(status, self._detail)

@@ -1,0 +1,198 @@
+"""How the ranks of the shm backend find each other (SHM-04).
+
+Every rank writes into the control segment who it is and waits for the others. Of each it keeps a descriptor
+that becomes readable when the process ends, so that a death is seen at once, by start-up and collectives
+alike. When all have come the segment loses its name: from then on no crash can leave it behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import select
+import signal
+import time
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.comm.config import ShmConfig
+from cobre.comm.errors import CollectiveFailed, InitializationFailed
+from cobre.comm.shm_layout import (
+    ABORT,
+    POLLIN,
+    R_PID,
+    R_START,
+    RANK_WORDS,
+    RANKS,
+    S_DATA_OFFSET,
+    S_DIRECT_BYTES,
+    S_PIECE_BYTES,
+    S_POLLS,
+    S_RANK,
+    S_SIZE,
+    S_SLOT_BYTES,
+    S_TIMEOUT_NS,
+    data_offset,
+)
+from cobre.comm.shm_segment import Segment, create_segment, open_segment, start_time
+from cobre.comm.status import PEER_FAILED
+
+_LOOK_AGAIN_MS: Final = 2
+PIECE_BYTES: Final = 256 * 1024
+"""Bytes that a rank brings to one meeting: few enough to stay in its cache until the others read them."""
+
+DIRECT_BYTES: Final = 64 * 1024
+"""Parts from this size on are read straight from their owners' memory, where the system allows it."""
+
+
+class Peers:
+    """Descriptors of the processes of all other ranks, readable when one has ended."""
+
+    def __init__(self) -> None:
+        self.descriptors: dict[int, int] = {}
+
+    def add(self, rank: int, pid: int) -> None:
+        """Watch a process from now on; one that ended before is an OSError (ESRCH)."""
+        try:
+            self.descriptors[rank] = os.pidfd_open(pid)
+        except OSError as error:
+            # An old kernel, or a sandbox without this call: only deadlines then tell that a peer died.
+            if error.errno not in (errno.ENOSYS, errno.EPERM):
+                raise
+            self.descriptors[rank] = -1
+
+    def ended(self, wait_ms: int) -> int | None:
+        """Return a rank whose process has ended, after at most this time."""
+        poller = select.poll()
+        by_descriptor = {}
+        for rank, descriptor in self.descriptors.items():
+            if descriptor >= 0:
+                poller.register(descriptor, select.POLLIN)
+                by_descriptor[descriptor] = rank
+        ready = poller.poll(wait_ms)
+        return by_descriptor[ready[0][0]] if ready else None
+
+    def close(self) -> None:
+        """Close all descriptors; harmless when called again."""
+        for descriptor in self.descriptors.values():
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.descriptors.clear()
+
+
+def join(config: ShmConfig) -> tuple[Segment, Peers]:
+    """Make or find the segment and wait for all ranks.
+
+    Raises
+    ------
+    InitializationFailed
+        When the segment is not this job's, or a rank is missing, has ended or has given up.
+    AllocationFailed
+        When there is no room for the segment.
+    """
+    deadline = time.monotonic() + config.timeout_s
+    segment = create_segment(config) if config.rank == 0 else open_segment(config, deadline)
+    peers = Peers()
+    try:
+        _register(segment, config)
+        _meet(segment, config, peers, deadline)
+    except BaseException:
+        peers.close()
+        if segment.words[ABORT] == 0:
+            segment.words[ABORT] = PEER_FAILED | ((config.rank + 1) << 8)
+        segment.unlink()  # also for rank 0 when that is gone: the job cannot start any more
+        segment.close()
+        raise
+    if config.rank == 0:
+        segment.unlink()
+    segment.close()
+    return segment, peers
+
+
+def _register(segment: Segment, config: ShmConfig) -> None:
+    identity = RANKS + config.rank * RANK_WORDS
+    try:
+        fcntl.lockf(segment.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, config.rank)
+        taken = segment.words[identity + R_PID] != 0
+    except OSError as error:
+        if error.errno not in (errno.EAGAIN, errno.EACCES):
+            raise
+        taken = True
+    if taken:
+        raise InitializationFailed("shm", f"another process is rank {config.rank} already")
+    segment.words[identity + R_START] = start_time(os.getpid()) or 0
+    segment.words[identity + R_PID] = os.getpid()
+
+
+def _meet(segment: Segment, config: ShmConfig, peers: Peers, deadline: float) -> None:
+    missing = [r for r in range(config.size) if r != config.rank]
+    while True:
+        missing = [r for r in missing if not _found(segment, r, peers)]
+        if not missing:
+            return
+        said = int(segment.words[ABORT])
+        if said:
+            raise _lost((said >> 8) - 1, "gave up")
+        ended = peers.ended(_LOOK_AGAIN_MS)
+        if ended is not None:
+            raise _lost(ended, "has ended")
+        if time.monotonic() > deadline:
+            names = ", ".join(str(r) for r in missing)
+            raise InitializationFailed("shm", f"rank {names} did not join within {config.timeout_s} s")
+
+
+def _found(segment: Segment, rank: int, peers: Peers) -> bool:
+    identity = RANKS + rank * RANK_WORDS
+    pid = int(segment.words[identity + R_PID])
+    if pid == 0:
+        return False
+    try:
+        peers.add(rank, pid)
+    except ProcessLookupError:
+        raise _lost(rank, "has ended, or runs in another process namespace") from None
+    if start_time(pid) != segment.words[identity + R_START]:
+        raise _lost(rank, "has ended")
+    return True
+
+
+def _lost(rank: int, what: str) -> InitializationFailed:
+    error = InitializationFailed("shm", f"rank {rank} {what} while the ranks were joining")
+    error.__cause__ = CollectiveFailed("init", 0, f"rank {rank} {what}")
+    return error
+
+
+def kernel_state(config: ShmConfig, segment: Segment, peers: Peers) -> NDArray[np.int64]:
+    """Return the numbers that a rank's kernel needs."""
+    state = np.zeros(S_POLLS + 2 * config.size, np.int64)
+    state[S_RANK], state[S_SIZE] = config.rank, config.size
+    state[S_SLOT_BYTES] = segment.slot_bytes
+    state[S_PIECE_BYTES] = min(segment.slot_bytes, PIECE_BYTES)
+    state[S_DATA_OFFSET] = data_offset(config.size)
+    state[S_TIMEOUT_NS] = int(min(config.timeout_s * 1e9, 2**62))
+    state[S_DIRECT_BYTES] = DIRECT_BYTES
+    state[S_POLLS + config.size :] = [pid_of(segment, r) for r in range(config.size)]
+    polls = (
+        state[S_POLLS : S_POLLS + config.size].view(np.int32).reshape(config.size, 2)
+    )  # struct pollfd: fd; events, revents
+    polls[:, 0] = -1  # ignored by poll
+    polls[:, 1] = POLLIN
+    for rank, descriptor in peers.descriptors.items():
+        polls[rank, 0] = descriptor
+    return state
+
+
+def pid_of(segment: Segment, rank: int) -> int:
+    """Return the process id of a rank that has joined."""
+    return int(segment.words[RANKS + rank * RANK_WORDS + R_PID])
+
+
+def end_processes(peers: Peers, number: int) -> None:
+    """Send a signal to all peers that still run."""
+    for descriptor in peers.descriptors.values():
+        if descriptor >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(descriptor, number)

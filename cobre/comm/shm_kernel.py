@@ -1,0 +1,378 @@
+"""The shm backend in nopython code: collectives made of meetings (:mod:`cobre.comm.shm_meeting`).
+
+Small payloads travel in the arrival lines, larger ones in the ranks' slots, in rounds of pieces that stay in
+the cache until they are read. Large parts of a gather are read straight from the memory of the process that
+has them, where the system allows that: one copy instead of two.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+from cobre.comm import checks, folding, shm_layout, shm_meeting, status
+from cobre.comm.checks import (
+    check_allgatherv,
+    check_allreduce,
+    check_root,
+    require_payload,
+    require_same_dtype,
+)
+from cobre.comm.folding import copy_elements, dtype_number, fold_elements
+from cobre.comm.shm_layout import (
+    A_PAYLOAD,
+    ARRIVALS,
+    INLINE_BYTES,
+    LINE,
+    RANK_WORDS,
+    S_DIRECT_BYTES,
+    S_PIECE_BYTES,
+    S_POLLS,
+    S_RANK,
+    S_SEQUENCE,
+    S_SIZE,
+    S_VECTORS,
+)
+from cobre.comm.shm_meeting import (
+    DIGEST_START,
+    arrive,
+    await_all,
+    describe,
+    give_up,
+    mix,
+    payload_place,
+    usable,
+)
+from cobre.comm.status import (
+    ALLGATHERV,
+    ALLREDUCE,
+    BARRIER,
+    BROADCAST,
+    GATHER_SHARED,
+    INVALID_COMMUNICATOR,
+    OK,
+)
+from cobre.native import inner_kernel, stable_jitclass
+from cobre.native.libc import errno, process_vm_readv
+from cobre.native.memory import address_of, copy_bytes
+
+
+@inner_kernel
+def barrier(state, words):
+    """Meet; a status."""
+    if usable(state, BARRIER) != OK:
+        return INVALID_COMMUNICATOR
+    descriptor = np.int64(BARRIER)
+    arrive(state, words, descriptor)
+    return await_all(state, words, descriptor)
+
+
+@inner_kernel
+def exchange(state, words, data, operation, send, recv, agreed):
+    """Gather equally many small elements of every rank under the name of any operation; a status.
+
+    All ranks must bring the same ``agreed``.
+    """
+    if usable(state, operation) != OK:
+        return INVALID_COMMUNICATOR
+    bytes_each = len(send) * send.itemsize
+    base, stride = payload_place(state, True)
+    copy_bytes(data, base + state[S_RANK] * stride, send, 0, bytes_each)
+    digest = mix(DIGEST_START, bytes_each)
+    for value in agreed:
+        digest = mix(digest, value)
+    descriptor = describe(operation, dtype_number(send), digest)
+    arrive(state, words, descriptor)
+    outcome = await_all(state, words, descriptor)
+    if outcome == OK:
+        for r in range(state[S_SIZE]):
+            copy_bytes(recv, r * bytes_each, data, base + r * stride, bytes_each)
+    return outcome
+
+
+@inner_kernel
+def _offer(state, words, value):
+    """Bring one number to the next meeting; return where those of all ranks will be."""
+    first = ARRIVALS + ((state[S_SEQUENCE] + 1) & 1) * LINE + A_PAYLOAD
+    words[first + state[S_RANK] * RANK_WORDS] = value
+    return first
+
+
+@inner_kernel
+def _read_peer(state, words, first, peer, recv, offset, count):
+    """Copy from the address that a peer has offered, out of its process; return 0 or an error code."""
+    address = words[first + peer * RANK_WORDS]
+    pid = np.int32(state[S_POLLS + state[S_SIZE] + peer])
+    done = np.int64(0)
+    while done < count:
+        state[S_VECTORS] = address_of(recv, 0) + offset + done
+        state[S_VECTORS + 1] = count - done
+        state[S_VECTORS + 2] = address + done
+        state[S_VECTORS + 3] = count - done
+        moved = process_vm_readv(pid, address_of(state, S_VECTORS), 1, address_of(state, S_VECTORS + 2), 1, 0)
+        if moved <= 0:
+            return max(errno(), np.int32(1))
+        done += moved
+    return np.int32(0)
+
+
+@inner_kernel
+def _finish_reading(state, words, descriptor, error):
+    """Keep buffers in place until all have read them; a status, and whether all ranks could.
+
+    Where one could not (some systems forbid it) all of them take the slots, now and from now on.
+    """
+    first = _offer(state, words, error)
+    arrive(state, words, descriptor)
+    outcome = await_all(state, words, descriptor)
+    if outcome == OK:
+        for r in range(state[S_SIZE]):
+            if words[first + r * RANK_WORDS] != 0:
+                state[S_DIRECT_BYTES] = 0
+                return outcome, False
+    return outcome, True
+
+
+@inner_kernel
+def _gather_directly(state, words, descriptor, send, recv, counts, displs):
+    rank, size, width = state[S_RANK], state[S_SIZE], send.itemsize
+    first = _offer(state, words, address_of(send, 0))
+    arrive(state, words, descriptor)
+    copy_bytes(recv, displs[rank] * width, send, 0, counts[rank] * width)
+    outcome = await_all(state, words, descriptor)
+    if outcome != OK:
+        return outcome, True
+    error = np.int32(0)
+    for k in range(1, size):
+        r = (rank + k) % size
+        if error == 0:
+            error = _read_peer(state, words, first, r, recv, displs[r] * width, counts[r] * width)
+    return _finish_reading(state, words, descriptor, error)
+
+
+@inner_kernel
+def allgatherv(state, words, data, send, recv, counts, displs):
+    """Gather by way of the slots, in rounds where a part is larger than a piece; a status (SHM-06)."""
+    rank, size = state[S_RANK], state[S_SIZE]
+    fault = check_allgatherv(rank, size, send, recv, counts, displs, state)
+    if fault != OK:
+        return fault
+    if usable(state, ALLGATHERV) != OK:
+        return INVALID_COMMUNICATOR
+    width = send.itemsize
+    largest = np.int64(0)
+    digest = DIGEST_START
+    for r in range(size):
+        largest = max(largest, counts[r] * width)
+        digest = mix(digest, counts[r])
+    descriptor = describe(ALLGATHERV, dtype_number(send), digest)
+    if size > 1 and 0 < state[S_DIRECT_BYTES] <= largest:
+        outcome, done_by_all = _gather_directly(state, words, descriptor, send, recv, counts, displs)
+        if done_by_all:
+            return outcome
+    small = largest <= INLINE_BYTES
+    piece = np.int64(INLINE_BYTES) if small else state[S_PIECE_BYTES]
+    done = np.int64(0)
+    while True:
+        base, stride = payload_place(state, small)
+        own = min(counts[rank] * width - done, piece)
+        if own > 0:
+            copy_bytes(data, base + rank * stride, send, done, own)
+        arrive(state, words, descriptor)
+        if own > 0:  # while the others are on their way, and the piece is still in the cache
+            copy_bytes(recv, displs[rank] * width + done, send, done, own)
+        outcome = await_all(state, words, descriptor)
+        if outcome != OK:
+            return outcome
+        for k in range(1, size):
+            r = (rank + k) % size
+            part = min(counts[r] * width - done, piece)
+            if part > 0:
+                copy_bytes(recv, displs[r] * width + done, data, base + r * stride, part)
+        done += piece
+        if done >= largest:
+            return OK
+
+
+@inner_kernel
+def gather_shared(state, words, send, recv, counts, displs):
+    """Write this rank's part into the shared array in place, then meet; a status."""
+    rank, size = state[S_RANK], state[S_SIZE]
+    fault = check_allgatherv(rank, size, send, recv, counts, displs, state)
+    if fault != OK:
+        return fault
+    if usable(state, GATHER_SHARED) != OK:
+        return INVALID_COMMUNICATOR
+    digest = DIGEST_START
+    for r in range(size):
+        digest = mix(mix(digest, counts[r]), displs[r])
+    descriptor = describe(GATHER_SHARED, dtype_number(send), digest)
+    copy_bytes(recv, displs[rank] * send.itemsize, send, 0, len(send) * send.itemsize)
+    arrive(state, words, descriptor)
+    return await_all(state, words, descriptor)
+
+
+@inner_kernel
+def allreduce(state, words, data, send, recv, op):
+    """Let every rank fold all slots in the order of ranks, in rounds; a status (COM-21)."""
+    rank, size = state[S_RANK], state[S_SIZE]
+    fault = check_allreduce(send, recv, op, state)
+    if fault != OK:
+        return fault
+    if usable(state, ALLREDUCE) != OK:
+        return INVALID_COMMUNICATOR
+    width = send.itemsize
+    digest = mix(mix(DIGEST_START, op), len(send))
+    descriptor = describe(ALLREDUCE, dtype_number(send), digest)
+    small = len(send) * width <= INLINE_BYTES
+    most = (np.int64(INLINE_BYTES) if small else state[S_PIECE_BYTES]) // width
+    done = np.int64(0)
+    while done < len(send):
+        count = min(len(send) - done, most)
+        base, stride = payload_place(state, small)
+        copy_bytes(data, base + rank * stride, send, done * width, count * width)
+        arrive(state, words, descriptor)
+        outcome = await_all(state, words, descriptor)
+        if outcome != OK:
+            return outcome
+        copy_elements(recv, done, count, data, base)
+        for r in range(1, size):
+            fold_elements(recv, done, count, data, base + r * stride, op)
+        done += count
+    return OK
+
+
+@inner_kernel
+def broadcast(state, words, data, buf, root):
+    """Copy through the root's slot in pieces: it writes one while the others read another; a status."""
+    rank, size = state[S_RANK], state[S_SIZE]
+    fault = check_root(root, size, state)
+    if fault != OK:
+        return fault
+    if usable(state, BROADCAST) != OK:
+        return INVALID_COMMUNICATOR
+    total = len(buf) * buf.itemsize
+    digest = mix(mix(DIGEST_START, root), len(buf))
+    descriptor = describe(BROADCAST, dtype_number(buf), digest)
+    small = total <= INLINE_BYTES
+    piece = np.int64(INLINE_BYTES) if small else state[S_PIECE_BYTES]
+    done = np.int64(0)
+    while True:
+        base, stride = payload_place(state, small)
+        part = min(total - done, piece)
+        if rank == root and part > 0:
+            copy_bytes(data, base + root * stride, buf, done, part)
+        arrive(state, words, descriptor)
+        outcome = await_all(state, words, descriptor)
+        if outcome != OK:
+            return outcome
+        if rank != root and part > 0:
+            copy_bytes(buf, done, data, base + root * stride, part)
+        done += piece
+        if done >= total:
+            return OK
+
+
+@stable_jitclass(
+    [("_state", types.int64[::1]), ("_words", types.int64[::1]), ("_data", types.uint8[::1])],
+    depends_on=(
+        *(checks, folding, shm_layout, shm_meeting, status),
+        *(_offer, _read_peer, _finish_reading, _gather_directly),
+        *(barrier, allgatherv, gather_shared, allreduce, broadcast),
+    ),
+)
+class ShmKernel:
+    """The shm communicator in nopython code; see :mod:`cobre.comm.contract` for its methods.
+
+    Parameters
+    ----------
+    state
+        The detail record and this rank's numbers (:mod:`cobre.comm.shm_layout`).
+    words, data
+        The whole control segment, as 64-bit words and as bytes.
+    """
+
+    def __init__(self, state: Any, words: Any, data: Any) -> None:
+        self._state = state
+        self._words = words
+        self._data = data
+
+    def allgatherv(self, send: Any, recv: Any, counts: Any, displs: Any) -> Any:
+        """Gather every rank's elements; return a status."""
+        require_payload(send)
+        require_payload(recv)
+        require_same_dtype(send, recv)
+        return allgatherv(self._state, self._words, self._data, send, recv, counts, displs)
+
+    def gather_shared(self, send: Any, recv: Any, counts: Any, displs: Any) -> Any:
+        """Gather into the target of a shared region; return a status."""
+        require_payload(send)
+        require_payload(recv)
+        require_same_dtype(send, recv)
+        return gather_shared(self._state, self._words, send, recv, counts, displs)
+
+    def allreduce(self, send: Any, recv: Any, op: Any) -> Any:
+        """Fold the ranks' elements; return a status."""
+        require_payload(send)
+        require_payload(recv)
+        require_same_dtype(send, recv)
+        return allreduce(self._state, self._words, self._data, send, recv, op)
+
+    def broadcast(self, buf: Any, root: Any) -> Any:
+        """Copy the root's elements; return a status."""
+        require_payload(buf)
+        return broadcast(self._state, self._words, self._data, buf, root)
+
+    def barrier(self) -> Any:
+        """Wait for all ranks; return a status."""
+        return barrier(self._state, self._words)
+
+    def rank(self) -> Any:
+        """Return this process's rank."""
+        return self._state[S_RANK]
+
+    def size(self) -> Any:
+        """Return the number of ranks."""
+        return self._state[S_SIZE]
+
+
+# What the owner calls. Their signatures hold plain arrays and numbers, which a new process loads quickly.
+
+
+@njit(cache=True, nogil=True)
+def _allgatherv(state, words, data, send, recv, counts, displs):
+    return allgatherv(state, words, data, send, recv, counts, displs)
+
+
+@njit(cache=True, nogil=True)
+def _gather_shared(state, words, data, send, recv, counts, displs):
+    return gather_shared(state, words, send, recv, counts, displs)
+
+
+@njit(cache=True, nogil=True)
+def _allreduce(state, words, data, send, recv, op):
+    return allreduce(state, words, data, send, recv, op)
+
+
+@njit(cache=True, nogil=True)
+def _broadcast(state, words, data, buf, root):
+    return broadcast(state, words, data, buf, root)
+
+
+@njit(cache=True, nogil=True)
+def _barrier(state, words, data):
+    return barrier(state, words)
+
+
+@njit(cache=True, nogil=True)
+def _exchange(state, words, data, operation, send, recv, agreed):
+    return exchange(state, words, data, operation, send, recv, agreed)
+
+
+@njit(cache=True, nogil=True)
+def _give_up(state, words, operation, reason, peer):
+    return give_up(state, words, operation, reason, peer, 0)

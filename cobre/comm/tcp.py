@@ -1,0 +1,196 @@
+"""The tcp backend: ranks on any hosts, joined by a star of connections over rank 0 (TCP-01 to TCP-13).
+
+Rank 0 listens on the loopback interface unless told otherwise; where other machines can reach it a token is
+required. Peers prove to each other that they know it (:mod:`cobre.comm.tcp_handshake`).
+
+**What the handshake does not give:** after it, payloads are neither encrypted nor authenticated. Whoever can
+read the network reads the case, and whoever can inject into a connection can change results. Use a network
+that you trust, or a tunnel (ssh, WireGuard).
+
+A rank that is killed is noticed at once, one that is stopped or cut off after ``silence_s``, by all others,
+which are told its rank. A rank that is merely slow gives heartbeats, and is waited for up to the
+configuration's ``timeout_s``.
+
+The wire format is :mod:`cobre.comm.tcp_wire`, the start :mod:`cobre.comm.tcp_rendezvous`, the transfer
+:mod:`cobre.comm.tcp_engine`, the collectives :mod:`cobre.comm.tcp_kernel`, the heartbeats
+:mod:`cobre.comm.tcp_watch`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import weakref
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from cobre.comm import tcp_engine as engine
+from cobre.comm.config import TcpConfig
+from cobre.comm.contract import HostRanks, Topology
+from cobre.comm.environment import slurm_info
+from cobre.comm.errors import InitializationFailed
+from cobre.comm.owner import Entries, KernelCommunicator
+from cobre.comm.status import new_detail
+from cobre.comm.tcp_handshake import Identity, configuration_digest, key_of
+from cobre.comm.tcp_kernel import SLOT, STAGED_BYTES, TcpKernel, scratch_bytes
+from cobre.comm.tcp_rendezvous import BACKEND, Coordinator, Party, Worker, open_listener, require_token
+from cobre.comm.tcp_watch import Link, Watcher, compile_watcher
+
+HEARTBEAT_S: Final = 1.0
+SILENCE_S: Final = 10.0
+
+_YIELDS: Final = 100
+_NS_PER_S: Final = 1_000_000_000
+# Rank 0 knows for whom it waited in vain: workers give it time to say so.
+_WORKER_GRACE_S: Final = 0.5
+
+
+@njit(cache=True, nogil=True)
+def _allgatherv(state, scratch, alarm, detail, send, recv, counts, displs):  # type: ignore[no-untyped-def]
+    return TcpKernel(state, scratch, alarm, detail).allgatherv(send, recv, counts, displs)
+
+
+@njit(cache=True, nogil=True)
+def _allreduce(state, scratch, alarm, detail, send, recv, op):  # type: ignore[no-untyped-def]
+    return TcpKernel(state, scratch, alarm, detail).allreduce(send, recv, op)
+
+
+@njit(cache=True, nogil=True)
+def _broadcast(state, scratch, alarm, detail, buf, root):  # type: ignore[no-untyped-def]
+    return TcpKernel(state, scratch, alarm, detail).broadcast(buf, root)
+
+
+@njit(cache=True, nogil=True)
+def _barrier(state, scratch, alarm, detail):  # type: ignore[no-untyped-def]
+    return TcpKernel(state, scratch, alarm, detail).barrier()
+
+
+class TcpCommunicator(KernelCommunicator):
+    """Owner of a tcp communicator; made by all ranks together.
+
+    Parameters
+    ----------
+    config
+        How this rank finds the others.
+    heartbeat_s
+        How often each rank gives a sign of life; the same on all ranks.
+    silence_s
+        How long a rank may give none before the others take it for dead; at least three heartbeats, and the
+        same on all ranks.
+
+    Raises
+    ------
+    InitializationFailed
+        When the ranks do not come together.
+    MissingConfiguration
+        When other machines can reach the address and there is no token.
+    """
+
+    backend_name = BACKEND
+    entries = Entries(_allgatherv, _allreduce, _broadcast, _barrier)
+
+    def __init__(
+        self, config: TcpConfig, *, heartbeat_s: float = HEARTBEAT_S, silence_s: float = SILENCE_S
+    ) -> None:
+        self.require_jit()
+        if sys.byteorder != "little":
+            raise InitializationFailed(BACKEND, "the wire format needs little-endian hosts")
+        if not 0 < 3 * heartbeat_s <= silence_s:
+            raise InitializationFailed(BACKEND, "silence_s must be at least three times heartbeat_s")
+        party = _meet(config, heartbeat_s, silence_s)
+        super().__init__(config.rank, config.size, new_detail(), _topology(party.hosts))
+        self._state = _new_state(config, party.links)
+        self._scratch = np.zeros(scratch_bytes(config.rank, len(party.links)), np.uint8)
+        self._transport = _Transport(config.rank, party.links, heartbeat_s, silence_s)
+        # a process that ends without close says goodbye all the same: it may simply be done
+        self._finalizer = weakref.finalize(self, self._transport.close, failed=False)
+
+    def _make_kernel(self) -> Any:
+        return TcpKernel(*self._arguments)
+
+    @property
+    def _arguments(self) -> tuple[NDArray[Any], ...]:
+        return self._state, self._scratch, self._transport.watcher.alarm, self._detail
+
+    def _release(self, *, failed: bool) -> None:
+        self._finalizer.detach()
+        self._state[engine.POISONED] = 1  # for kernels that nopython code still holds
+        self._transport.close(failed=failed)
+
+    def abort(self, code: int) -> NoReturn:
+        """End all ranks with this exit code; never returns."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if not self._closed and self.size > 1:
+            self._transport.watcher.abort(code)
+        os._exit(code)
+
+
+class _Transport:
+    """What has to be freed: the watcher and the connections."""
+
+    def __init__(self, rank: int, links: Sequence[Link], heartbeat_s: float, silence_s: float) -> None:
+        self._links = links
+        self.watcher = Watcher(rank, links, heartbeat_s, silence_s)
+
+    def close(self, *, failed: bool) -> None:
+        """Say goodbye (TCP-12), end the watcher, close the connections."""
+        self.watcher.stop(failed=failed)
+        for link in self._links:
+            link.data.close()
+            link.control.close()
+
+
+def _meet(config: TcpConfig, heartbeat_s: float, silence_s: float) -> Party:
+    """Bring the ranks together; a job of one rank needs no network."""
+    identity = Identity(config.size, key_of(config.token), configuration_digest(heartbeat_s, silence_s))
+    host = socket.gethostname()
+    if config.size == 1:
+        if config.listener_fd is not None:
+            with contextlib.suppress(OSError):  # taken over only to be closed
+                os.close(config.listener_fd)
+        compile_watcher()
+        return Party([], [host])
+    if config.rank == 0:
+        listener = open_listener(config)  # first, so that the others find the port while this rank compiles
+        try:
+            compile_watcher()
+        except BaseException:
+            listener.close()
+            raise
+        return Coordinator(listener, identity, host, config.connect_timeout_s).assemble()
+    require_token(config, config.coordinator)
+    compile_watcher()
+    return Worker(config, identity, host).join()
+
+
+def _new_state(config: TcpConfig, links: Sequence[Link]) -> NDArray[np.int64]:
+    """Return the state of the kernel (:mod:`cobre.comm.tcp_engine`)."""
+    state = np.zeros(engine.state_words(config.size, len(links)), np.int64)
+    grace_s = 0.0 if config.rank == 0 else _WORKER_GRACE_S
+    state[engine.RANK] = config.rank
+    state[engine.SIZE] = config.size
+    state[engine.LINKS] = len(links)
+    state[engine.TIMEOUT_NS] = int((config.timeout_s + grace_s) * _NS_PER_S)
+    state[engine.YIELDS] = _YIELDS
+    state[engine.SLOT_BYTES] = SLOT if config.rank == 0 else STAGED_BYTES
+    for index, link in enumerate(links):
+        base = engine.LINK_TABLE + engine.LINK_WORDS * index
+        state[base + engine.DESCRIPTOR] = link.data.fileno()
+        state[base + engine.PEER] = link.peer
+        state[base + engine.WORKER] = max(link.peer, config.rank)
+    return state
+
+
+def _topology(hosts: Sequence[str]) -> Topology:
+    ranks: dict[str, list[int]] = {}
+    for rank, host in enumerate(hosts):
+        ranks.setdefault(host, []).append(rank)
+    places = tuple(HostRanks(host, tuple(members)) for host, members in ranks.items())
+    return Topology(BACKEND, len(hosts), places, slurm_info())

@@ -1,0 +1,353 @@
+"""The watcher: a thread of every rank that tells slow peers from dead ones (TCP-11, 10.7).
+
+Each worker has a second connection to rank 0, for control. The watcher sends heartbeats on it, listens, and
+raises the alarm when the other end is closed or silent. It runs nopython code without the GIL, so that a rank
+that computes, compiles or holds the GIL for minutes is still seen to live, and one that is killed, stopped or
+cut off is not. Rank 0's watcher passes every alarm on to all workers; that is how they learn who is to blame.
+
+To wake a kernel that waits for a peer that will not come, the watcher shuts down the data connections.
+"""
+
+# Kernels are typed by Numba when they are compiled, not by annotations.
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
+from __future__ import annotations
+
+import errno as codes
+import os
+import select
+import signal
+import socket
+import threading
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from cobre.comm.status import CORRUPTED, DIVERGED, LINK_BROKEN, PEER_DIED, PEER_FAILED, PEER_SILENT
+from cobre.comm.tcp_alarm import (
+    ABORT,
+    BLAMED,
+    EXIT_CODE,
+    FAIL,
+    GOODBYE,
+    OPERATION,
+    REQUEST,
+    RUN,
+    STOP,
+    THIRD,
+    alarm_reason,
+    new_alarm,
+    raise_alarm,
+)
+from cobre.comm.tcp_wire import HEADER_BYTES, Tag, first_word
+from cobre.native import compile_for, inner_kernel, monotonic_ns
+from cobre.native.atomics import atomic_load, atomic_store
+from cobre.native.libc import errno, poll
+from cobre.native.memory import address_of
+from cobre.native.sockets import eventfd_read, exit_process, receive, send, shutdown
+
+_RANK: Final = 0
+_LINKS: Final = 1
+_INTERVAL_NS: Final = 2
+_SILENCE_NS: Final = 3
+_WAKE: Final = 4
+_EVENT: Final = 5  # what an eventfd is read into
+_TOLD: Final = 6
+_TEACHER: Final = 7  # the link that brought the alarm and need not hear of it again; -1 for none
+_FRAME: Final = 8  # the header to send
+_LINK_TABLE: Final = 12
+
+_LINK_WORDS: Final = 10
+_CONTROL: Final = 0
+_DATA: Final = 1
+_PEER: Final = 2
+_PHASE: Final = 3
+_HEARD_NS: Final = 4
+_FILLED: Final = 5  # bytes of the header that have come
+_HEADER: Final = 6
+
+_OPEN: Final = 0
+_LEAVING: Final = 1  # the peer has said goodbye: its silence and its end are in order
+_GONE: Final = 2
+
+_FLAGS: Final = np.int32(socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
+_EAGAIN: Final = codes.EAGAIN
+_EINTR: Final = codes.EINTR
+_POLLIN: Final = select.POLLIN
+_NS_PER_MS: Final = 1_000_000
+_NS_PER_S: Final = 1_000_000_000
+_LINGER_NS: Final = 1_000_000_000
+_SEND_SIDE: Final = np.int32(socket.SHUT_WR)
+_BOTH_SIDES: Final = np.int32(socket.SHUT_RDWR)
+
+_HEARTBEAT: Final = np.int64(first_word(Tag.HEARTBEAT, 0, 0))
+_SHUTDOWN: Final = np.int64(first_word(Tag.SHUTDOWN, 0, 0))
+_ABORT: Final = np.int64(first_word(Tag.ABORT, 0, 0))
+_ERROR: Final = np.int64(first_word(Tag.ERROR, 0, 0))
+_OP_SHIFT: Final = 48
+_OP_BITS: Final = np.int64(0xFF << _OP_SHIFT)
+_LOW: Final = (1 << 32) - 1
+
+
+@inner_kernel
+def _send_frame(watch, link, first, sequence, source):
+    """Send a header without payload, unless the peer is gone or says nothing more itself.
+
+    The socket's buffer has room for thousands of them. One that does not take even this belongs to a peer
+    that reads nothing, which its silence will tell.
+    """
+    base = _LINK_TABLE + link * _LINK_WORDS
+    if watch[base + _PHASE] != _OPEN:
+        return
+    watch[_FRAME] = first
+    watch[_FRAME + 1] = sequence
+    watch[_FRAME + 2] = 0
+    watch[_FRAME + 3] = source
+    descriptor = np.int32(watch[base + _CONTROL])
+    sent = send(descriptor, address_of(watch, _FRAME), HEADER_BYTES, _FLAGS)
+    if 0 < sent < HEADER_BYTES:  # a frame cut in two cannot be repaired
+        shutdown(descriptor, _BOTH_SIDES)
+
+
+@inner_kernel
+def _tell(watch, alarm):
+    """Pass an alarm on to the peers and wake the own kernel, once."""
+    reason = alarm_reason(alarm)
+    if reason == 0 or watch[_TOLD] != 0:
+        return
+    watch[_TOLD] = 1
+    for link in range(watch[_LINKS]):
+        base = _LINK_TABLE + link * _LINK_WORDS
+        blamed, third = alarm[BLAMED], alarm[THIRD]
+        if reason == DIVERGED and blamed == watch[base + _PEER]:
+            blamed, third = watch[_RANK], alarm[OPERATION]  # each hears what the other one called
+        if link != watch[_TEACHER]:
+            _send_frame(watch, link, _ERROR | reason << _OP_SHIFT, third, blamed & _LOW)
+    for link in range(watch[_LINKS]):
+        shutdown(np.int32(watch[_LINK_TABLE + link * _LINK_WORDS + _DATA]), _BOTH_SIDES)
+
+
+@inner_kernel
+def _linger(watch):
+    """End what this rank sends and wait, for a moment, until the peers have read it and closed as well."""
+    for link in range(watch[_LINKS]):
+        base = _LINK_TABLE + link * _LINK_WORDS
+        if watch[base + _PHASE] != _GONE:
+            shutdown(np.int32(watch[base + _CONTROL]), _SEND_SIDE)
+    polls = _LINK_TABLE + watch[_LINKS] * _LINK_WORDS
+    deadline = monotonic_ns() + _LINGER_NS
+    while True:
+        count = 0
+        for link in range(watch[_LINKS]):
+            base = _LINK_TABLE + link * _LINK_WORDS
+            while watch[base + _PHASE] != _GONE:
+                descriptor = np.int32(watch[base + _CONTROL])
+                got = receive(descriptor, address_of(watch, base + _HEADER), HEADER_BYTES, _FLAGS)
+                if got > 0:
+                    continue
+                code = errno()
+                if got < 0 and code == _EINTR:
+                    continue
+                if got < 0 and code == _EAGAIN:
+                    watch[polls + count] = watch[base + _CONTROL] | _POLLIN << 32
+                    count += 1
+                    break
+                watch[base + _PHASE] = _GONE
+        left = deadline - monotonic_ns()
+        if count == 0 or left <= 0:
+            return
+        poll(address_of(watch, polls), count, np.int32(left // _NS_PER_MS + 1))
+
+
+@inner_kernel
+def _abort(watch, code, teacher):
+    """Send the peers an Abort frame and end this process, whatever its other threads do (COM-02)."""
+    for link in range(watch[_LINKS]):
+        if link != teacher:
+            _send_frame(watch, link, _ABORT, code, watch[_RANK])
+    _linger(watch)
+    exit_process(np.int32(code))
+
+
+@inner_kernel
+def _handle(watch, alarm, link):
+    """Do what a frame on the control link asks for."""
+    base = _LINK_TABLE + link * _LINK_WORDS
+    peer = watch[base + _PEER]
+    first = watch[base + _HEADER]
+    sequence = watch[base + _HEADER + 1]
+    source = watch[base + _HEADER + 3] & _LOW
+    empty = watch[base + _HEADER + 2] == 0
+    if empty and source == peer and first == _HEARTBEAT:
+        return
+    if empty and source == peer and first == _SHUTDOWN:
+        watch[base + _PHASE] = _LEAVING
+        atomic_store(alarm, GOODBYE + link, np.int64(1))
+        shutdown(np.int32(watch[base + _CONTROL]), _SEND_SIDE)
+    elif empty and source == peer and first == _ABORT:
+        _abort(watch, sequence, link)
+    elif empty and first & ~_OP_BITS == _ERROR:
+        reason = (first & _OP_BITS) >> _OP_SHIFT
+        if reason < PEER_DIED or reason > LINK_BROKEN:
+            reason = PEER_FAILED
+        if alarm_reason(alarm) == 0:
+            watch[_TEACHER] = link
+        raise_alarm(alarm, reason, np.int64(-1) if source == _LOW else source, sequence, -1)
+    else:
+        raise_alarm(alarm, CORRUPTED, peer, 0, -1)
+        shutdown(np.int32(watch[base + _CONTROL]), _BOTH_SIDES)
+        watch[base + _PHASE] = _GONE
+
+
+@inner_kernel
+def _listen(watch, alarm, link, now):
+    """Take in what has come on a control link."""
+    base = _LINK_TABLE + link * _LINK_WORDS
+    while watch[base + _PHASE] != _GONE:
+        filled = watch[base + _FILLED]
+        place = address_of(watch, base + _HEADER) + filled
+        got = receive(np.int32(watch[base + _CONTROL]), place, HEADER_BYTES - filled, _FLAGS)
+        if got > 0:
+            watch[base + _HEARD_NS] = now
+            watch[base + _FILLED] = (filled + got) % HEADER_BYTES
+            if filled + got == HEADER_BYTES:
+                _handle(watch, alarm, link)
+            continue
+        if got < 0:
+            code = errno()
+            if code == _EINTR:
+                continue
+            if code == _EAGAIN:
+                return
+        if watch[base + _PHASE] == _OPEN:
+            raise_alarm(alarm, PEER_DIED, watch[base + _PEER], 0, -1)
+        watch[base + _PHASE] = _GONE
+
+
+@inner_kernel
+def _rest(watch, until):
+    """Sleep until something comes, the owner or the kernel calls, or the time is there."""
+    polls = _LINK_TABLE + watch[_LINKS] * _LINK_WORDS
+    watch[polls] = watch[_WAKE] | _POLLIN << 32
+    count = 1
+    for link in range(watch[_LINKS]):
+        base = _LINK_TABLE + link * _LINK_WORDS
+        if watch[base + _PHASE] != _GONE:
+            watch[polls + count] = watch[base + _CONTROL] | _POLLIN << 32
+            count += 1
+    milliseconds = (until - monotonic_ns()) // _NS_PER_MS + 1
+    poll(address_of(watch, polls), count, np.int32(max(milliseconds, 0)))
+    eventfd_read(np.int32(watch[_WAKE]), address_of(watch, _EVENT))
+
+
+@njit(cache=True, nogil=True)
+def _run(watch, alarm):
+    """Watch until the owner says stop."""
+    now = monotonic_ns()
+    beat = now
+    for link in range(watch[_LINKS]):
+        watch[_LINK_TABLE + link * _LINK_WORDS + _HEARD_NS] = now
+    while True:
+        last = now
+        _rest(watch, beat)
+        now = monotonic_ns()
+        late = now - last > watch[_SILENCE_NS] // 2  # this process itself was stopped: judge nobody by that
+        for link in range(watch[_LINKS]):
+            base = _LINK_TABLE + link * _LINK_WORDS
+            if late:
+                watch[base + _HEARD_NS] = now
+            _listen(watch, alarm, link, now)
+            silent = now - watch[base + _HEARD_NS] > watch[_SILENCE_NS]
+            if silent and watch[base + _PHASE] == _OPEN:
+                raise_alarm(alarm, PEER_SILENT, watch[base + _PEER], 0, -1)
+        request = atomic_load(alarm, REQUEST)
+        if request == ABORT:
+            _abort(watch, alarm[EXIT_CODE], -1)
+        if request == FAIL:
+            raise_alarm(alarm, PEER_FAILED, watch[_RANK], 0, -1)
+        _tell(watch, alarm)
+        if request != RUN:
+            for link in range(watch[_LINKS]):
+                _send_frame(watch, link, _SHUTDOWN, 0, watch[_RANK])
+            _linger(watch)
+            return
+        if now >= beat:
+            beat = now + watch[_INTERVAL_NS]
+            for link in range(watch[_LINKS]):
+                _send_frame(watch, link, _HEARTBEAT, 0, watch[_RANK])
+
+
+class Link(NamedTuple):
+    """One peer's connections."""
+
+    peer: int
+    data: socket.socket
+    control: socket.socket
+
+
+def compile_watcher() -> None:
+    """Compile the watcher, or load it; done before any peer could wait for heartbeats."""
+    words = np.zeros(1, np.int64)
+    compile_for(_run, "comm-tcp-watcher", words, words)
+
+
+class Watcher:
+    """The watching thread of one rank.
+
+    Parameters
+    ----------
+    rank
+        This process's rank.
+    links
+        Connections to the peers; the caller closes them after :meth:`stop`.
+    heartbeat_s
+        How often to give a sign of life.
+    silence_s
+        How long a peer may give none before it is taken for dead.
+
+    Attributes
+    ----------
+    alarm
+        The words shared with the kernel (:mod:`cobre.comm.tcp_alarm`).
+    """
+
+    def __init__(self, rank: int, links: Sequence[Link], heartbeat_s: float, silence_s: float) -> None:
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self.alarm: NDArray[np.int64] = new_alarm(len(links), self._wake)
+        self._words = np.zeros(_LINK_TABLE + _LINK_WORDS * len(links) + len(links) + 1, np.int64)
+        self._words[_RANK] = rank
+        self._words[_LINKS] = len(links)
+        self._words[_INTERVAL_NS] = int(heartbeat_s * _NS_PER_S)
+        self._words[_SILENCE_NS] = int(silence_s * _NS_PER_S)
+        self._words[_WAKE] = self._wake
+        self._words[_TEACHER] = -1
+        for index, link in enumerate(links):
+            base = _LINK_TABLE + _LINK_WORDS * index
+            self._words[base + _CONTROL] = link.control.fileno()
+            self._words[base + _DATA] = link.data.fileno()
+            self._words[base + _PEER] = link.peer
+        # a daemon: an interpreter that ends without close must not wait for it
+        self._thread = threading.Thread(target=self._watch, name=f"cobre-tcp-watcher-{rank}", daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the main thread
+        _run(self._words, self.alarm)
+
+    def stop(self, *, failed: bool = False) -> None:
+        """Say goodbye to the peers (``failed``: that this rank gave up) and end the thread."""
+        self._ask(FAIL if failed else STOP)
+        self._thread.join()
+        os.close(self._wake)
+
+    def abort(self, code: int) -> None:
+        """End all ranks, this process included, with an exit code."""
+        self.alarm[EXIT_CODE] = code
+        self._ask(ABORT)
+        self._thread.join()
+
+    def _ask(self, request: int) -> None:
+        self.alarm[REQUEST] = request
+        os.eventfd_write(self._wake, 1)

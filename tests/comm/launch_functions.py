@@ -1,0 +1,68 @@
+"""Functions that launched ranks run; they have to live in a module that a new process can import."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import numpy as np
+
+from cobre.comm import ReduceOp
+from cobre.comm.launch import progress
+
+
+def add_ranks(comm, offset=0):
+    total = np.zeros(1)
+    comm.allreduce(np.array([float(comm.rank + offset)]), total, ReduceOp.SUM)
+    return comm.rank, comm.size, comm.backend, total[0]
+
+
+def surroundings(comm):
+    foreign = ("PMI_", "PMIX_", "OMPI_", "SLURM_PROCID", "COBRE_SHM", "COBRE_TCP", "COBRE_COMM")
+    names = [name for name in os.environ if name.startswith(foreign)]
+    with open("/proc/self/cmdline", "rb") as file:  # noqa: PTH123
+        arguments = file.read()
+    return sorted(os.sched_getaffinity(0)), names, arguments, os.getcwd()  # noqa: PTH109
+
+
+def large_result(comm, count):
+    for turn in range(50):
+        progress((turn, "x" * 100_000))
+    return np.full(count, comm.rank, np.uint8)
+
+
+class UnsendableError(Exception):
+    def __init__(self, first, second):
+        super().__init__(f"{first} {second}")
+
+
+def fail(comm, who, how):
+    comm.barrier()
+    if comm.rank == who:
+        if how == "raise":
+            raise ValueError("the plant is on fire")
+        if how == "unpicklable":
+            raise UnsendableError("cannot", "travel")
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if how == "exit":
+            os._exit(7)
+        if how == "silent exit":
+            os._exit(0)
+        if how == "system exit":
+            raise SystemExit(5)
+    comm.barrier()
+    return "unreachable"
+
+
+def never_end(comm, stubborn=False):
+    if stubborn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    progress(os.getpid())
+    while True:
+        time.sleep(60)
+
+
+def return_lambda(comm):
+    return lambda: None

@@ -1,0 +1,285 @@
+"""Functions on several ranks of this machine (API-02, API-05, API-08, TST-50)."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import launch_functions
+import numpy as np
+import pytest
+
+from cobre.comm import BackendNotAvailable, InvalidBackend
+from cobre.comm.launch import launch, progress
+from cobre.comm.processes import cpu_slices, scrubbed
+from cobre.comm.transports import ShmTransport
+from cobre.errors import CobreError, ValidationError, WorkerError
+
+HERE = Path(__file__).parent
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="shm and tcp need Linux")
+
+
+def segments() -> set[str]:
+    return {path.name for path in Path("/dev/shm").glob("cobre_job_*")}
+
+
+def children() -> set[int]:
+    found = set()
+    for task in Path("/proc/self/task").iterdir():
+        found |= set(map(int, (task / "children").read_text().split()))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(monkeypatch):
+    names = []
+    make = ShmTransport.__init__
+
+    def make_and_note(self, *arguments):
+        make(self, *arguments)
+        names.append(self.name)
+
+    monkeypatch.setattr(ShmTransport, "__init__", make_and_note)
+    before = children()
+    yield
+    assert not [path for name in names for path in Path("/dev/shm").glob(f"{name[1:]}*")]
+    assert children() <= before
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_results_come_by_rank(backend, ranks):  # API-02
+    results = launch(launch_functions.add_ranks, ranks, backend=backend, kwargs={"offset": 10}, timeout_s=120)
+    total = sum(rank + 10.0 for rank in range(ranks))
+    assert results == [(rank, ranks, backend, total) for rank in range(ranks)]
+
+
+def test_ranks_are_pinned_and_know_nothing_of_other_launchers(monkeypatch):  # API-08
+    for name in ("PMI_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "SLURM_PROCID", "COBRE_SHM_NAME"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("COBRE_COMM_BACKEND", "mpi")
+    slices = cpu_slices(2)
+    results = launch(launch_functions.surroundings, 2, timeout_s=120)
+    for rank, (cpus, foreign, arguments, directory) in enumerate(results):
+        assert cpus == (slices[rank] if slices else sorted(os.sched_getaffinity(0)))
+        assert foreign == []
+        assert b"cobre_" not in arguments  # the segment's name is no argument
+        assert directory == str(Path.cwd())
+    free = launch(launch_functions.surroundings, 2, pin=False, timeout_s=120)
+    assert free[0][0] == sorted(os.sched_getaffinity(0))
+
+
+def test_slices_are_disjoint_and_use_every_cpu(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 4, 5, 8, 9})
+    assert cpu_slices(2) == [[3, 4, 5], [8, 9]]
+    assert cpu_slices(5) == [[3], [4], [5], [8], [9]]
+    assert cpu_slices(6) is None
+
+
+def test_scrubbing_keeps_what_does_not_matter():
+    environment = {"COBRE_CACHE_DIR": "/x", "PATH": "/bin", "PMI_SIZE": "2", "COBRE_TCP_TOKEN": "s"}
+    assert scrubbed(environment) == {"COBRE_CACHE_DIR": "/x", "PATH": "/bin"}
+
+
+def test_large_results_and_progress_are_drained_meanwhile():  # API-06, API-08
+    seen: list[tuple[int, int]] = []
+    results = launch(
+        launch_functions.large_result,
+        2,
+        args=(5_000_000,),
+        on_progress=lambda rank, item: seen.append((rank, item[0])),
+        timeout_s=120,
+    )
+    assert [len(result) for result in results] == [5_000_000] * 2
+    assert all((result == rank).all() for rank, result in enumerate(results))
+    for rank in range(2):
+        assert [turn for who, turn in seen if who == rank] == list(range(50))
+    assert len(seen) == 100
+
+
+def test_progress_outside_of_a_launch_does_nothing():
+    progress("nobody hears this")
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+@pytest.mark.parametrize("who", [0, 2])
+def test_an_exception_comes_with_its_rank(backend, who):  # TST-50 A
+    with pytest.raises(WorkerError) as caught:
+        launch(launch_functions.fail, 3, backend=backend, args=(who, "raise"), timeout_s=120)
+    error = caught.value
+    assert (error.rank, error.exit_code, error.kind) == (who, 1, "WorkerFailed")
+    assert isinstance(error.inner, ValueError)
+    assert str(error.inner) == "the plant is on fire"
+    assert error.__cause__ is error.inner
+    assert "launch_functions" in error.context["traceback"]
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.rank, again.exit_code, str(again)) == (error.rank, error.exit_code, str(error))
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_killed_rank_is_told_by_its_signal(backend, who):  # TST-50 B
+    with pytest.raises(WorkerError) as caught:
+        launch(launch_functions.fail, 2, backend=backend, args=(who, "kill"), timeout_s=120)
+    assert (caught.value.rank, caught.value.exit_code, caught.value.inner) == (who, -signal.SIGKILL, None)
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "text"),
+    [("exit", 7, "exit code 7"), ("silent exit", 0, "without a result"), ("system exit", 1, "SystemExit: 5")],
+)
+def test_a_rank_that_just_ends_has_failed(how, code, text):
+    with pytest.raises(WorkerError, match=text) as caught:
+        launch(launch_functions.fail, 2, args=(1, how), timeout_s=120)
+    assert (caught.value.rank, caught.value.exit_code) == (1, code)
+
+
+def test_an_exception_that_cannot_be_sent_is_told_as_text():  # API-05
+    with pytest.raises(WorkerError, match="UnsendableError: cannot travel") as caught:
+        launch(launch_functions.fail, 2, args=(0, "unpicklable"), timeout_s=120)
+    assert (caught.value.rank, caught.value.inner) == (0, None)
+
+
+def test_a_result_that_cannot_be_sent():
+    with pytest.raises(WorkerError, match="the result, a function, cannot be sent"):
+        launch(launch_functions.return_lambda, 1, timeout_s=120)
+
+
+def test_the_time_is_limited():
+    start = time.monotonic()
+    with pytest.raises(WorkerError, match=r"after 4 s ranks 0, 1 had not ended") as caught:
+        launch(launch_functions.never_end, 2, args=(True,), timeout_s=4)  # SIGTERM is not enough
+    assert isinstance(caught.value.inner, TimeoutError)
+    assert time.monotonic() - start < 60
+
+
+def test_a_keyboard_interrupt_ends_all_ranks():
+    pids: list[int] = []
+
+    def interrupt(rank, pid):
+        pids.append(pid)
+        if len(pids) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        launch(launch_functions.never_end, 2, on_progress=interrupt, timeout_s=120)
+    assert len(pids) == 2
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_launching_from_a_thread():
+    results: list[object] = []
+    thread = threading.Thread(target=lambda: results.extend(launch(launch_functions.add_ranks, 2)))
+    thread.start()
+    thread.join(120)
+    assert len(results) == 2
+
+
+def test_functions_that_cannot_be_sent_are_refused():
+    def inner(comm):
+        return comm.rank
+
+    for function, arguments in (
+        (lambda comm: None, ()),
+        (inner, ()),
+        (launch_functions.fail, (threading.Lock(),)),
+    ):
+        with pytest.raises(ValidationError, match="cannot be sent to another process") as caught:
+            launch(function, 2, args=arguments)
+        assert "top level of a module" in str(caught.value)
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(ValidationError, match="ranks=0"):
+        launch(launch_functions.add_ranks, 0)
+    with pytest.raises(ValidationError, match="timeout_s=-1"):
+        launch(launch_functions.add_ranks, 1, timeout_s=-1)
+    with pytest.raises(InvalidBackend):
+        launch(launch_functions.add_ranks, 1, backend="pigeon")
+    for backend in ("mpi", "local"):
+        with pytest.raises(BackendNotAvailable, match="launcher cannot start"):
+            launch(launch_functions.add_ranks, 1, backend=backend)
+
+
+def test_fork_is_refused_only_when_asked_for(monkeypatch):  # API-03, API-08, TST-50
+    assert multiprocessing.get_start_method(allow_none=True) != "fork"
+    launch(launch_functions.add_ranks, 1, timeout_s=120)
+    assert multiprocessing.get_start_method(allow_none=True) != "fork"  # asking has not fixed it
+    monkeypatch.setattr(multiprocessing, "get_start_method", lambda allow_none=False: "fork")
+    with pytest.raises(CobreError, match="fork") as caught:
+        launch(launch_functions.add_ranks, 1)
+    assert caught.value.kind == "IncompatibleSettings"
+
+
+SCRIPT = """
+import sys
+from cobre.comm.launch import launch
+
+def work(comm):
+    return comm.rank * 2
+
+{guard}
+    print(launch(work, 2, timeout_s=120), flush=True)
+"""
+
+
+def run_script(path: Path, text: str) -> subprocess.CompletedProcess[str]:
+    path.write_text(text)
+    return subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, timeout=200, check=False
+    )
+
+
+def test_a_function_of_the_main_script(tmp_path):
+    done = run_script(tmp_path / "script.py", SCRIPT.format(guard='if __name__ == "__main__":'))
+    assert done.stdout == "[0, 2]\n", done.stderr
+
+
+def test_a_script_without_a_guard_does_not_start_ranks_for_ever(tmp_path):
+    done = run_script(tmp_path / "script.py", SCRIPT.format(guard="if True:"))
+    assert done.returncode != 0
+    assert "put the call below 'if __name__" in done.stderr
+
+
+ORPHANS = """
+import sys
+sys.path.insert(0, {here!r})
+import launch_functions
+from cobre.comm.launch import launch
+launch(launch_functions.never_end, 2, on_progress=lambda rank, pid: print(pid, flush=True))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_ranks_end_when_the_parent_is_killed(number):
+    before = segments()
+    parent = subprocess.Popen(
+        [sys.executable, "-c", ORPHANS.format(here=str(HERE))], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert parent.stdout is not None
+        pids = [int(parent.stdout.readline()) for _ in range(2)]
+        parent.send_signal(number)
+        parent.wait(30)
+        assert parent.stdout.read() == ""  # at its end once the ranks, who hold it too, are gone
+        deadline = time.monotonic() + 30
+        while any(Path(f"/proc/{pid}/exe").exists() for pid in pids) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not any(Path(f"/proc/{pid}/exe").exists() for pid in pids)
+        assert segments() <= before
+    finally:
+        parent.kill()
+        parent.wait()
+        parent.stdout.close()
+
+
+def test_results_may_be_arrays():
+    (result,) = launch(launch_functions.large_result, 1, args=(10,), timeout_s=120)
+    assert isinstance(result, np.ndarray)

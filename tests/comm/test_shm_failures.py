@@ -1,0 +1,279 @@
+"""Ranks of the shm backend that are killed, stopped, interrupted or give up; nothing may hang or be left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from shm_jobs import Job
+
+SOON_S = 5.0
+"""Within this time after a kill the other ranks know (issue's demand)."""
+
+LOOPING = """
+comm = connect()
+send, recv = np.zeros(job["count"]), np.zeros(job["count"] * size)
+counts, displs = [job["count"]] * size, offsets([job["count"]] * size)
+def loop():
+    while True:
+        comm.allgatherv(send, recv, counts, displs)
+comm.barrier()
+comm.allgatherv(send, recv, counts, displs)
+say("looping")
+said = outcome(loop)
+say(said)
+say(outcome(comm.barrier).split(":")[0])
+comm.close()
+"""
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+@pytest.mark.parametrize("count", [1, 4000, 50_000], ids=["line", "slot", "direct"])
+def test_killed_inside_a_collective(victim, count):  # TST-60
+    with Job(3, f"job['count'] = {count}\n" + LOOPING) as job:
+        job.start().wait_for("looping")
+        job.kill(victim)
+        others = [r for r in range(3) if r != victim]
+        for lines in job.finish(*others, within_s=SOON_S).values():
+            assert lines[1].startswith("CollectiveFailed: allgatherv: "), lines
+            assert f"rank {victim} has ended" in lines[1], lines
+            assert lines[2] == "InvalidCommunicator"  # COM-43
+        assert job.leftovers() == []
+
+
+STARTING = """
+def start():
+    connect()
+say("starting")
+said = outcome(start)
+say(said)
+"""
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_killed_at_start_up(victim):  # TST-60
+    with Job(3, STARTING) as job:
+        job.start(0, 1).wait_registered(0, 1)  # rank 2 never comes
+        job.kill(victim)
+        other = 1 - victim
+        lines = job.finish(other, within_s=SOON_S)[other]
+        assert lines[1].startswith("InitializationFailed: "), lines
+        assert f"rank {victim} has ended" in lines[1], lines
+        assert job.leftovers() == []
+
+
+def test_all_others_learn_of_a_death_at_start_up():
+    with Job(4, STARTING) as job:
+        job.start(0, 1, 2).wait_registered(0, 1, 2)
+        job.kill(2)
+        for lines in job.finish(0, 1, within_s=SOON_S).values():
+            assert lines[1].startswith("InitializationFailed: "), lines
+        assert job.leftovers() == []
+
+
+CLOSING = """
+comm = connect()
+comm.barrier()
+say("joined")
+if rank == job["victim"]:
+    input()
+say("closing")
+said = outcome(comm.close)
+say(said)
+say(outcome(comm.close))
+"""
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_killed_before_it_closes(victim):  # TST-60
+    with Job(3, f"job['victim'] = {victim}\n" + CLOSING) as job:
+        others = [r for r in range(3) if r != victim]
+        job.start().wait_for("joined", victim)
+        job.wait_for("closing", *others)
+        job.kill(victim)
+        for lines in job.finish(*others, within_s=SOON_S).values():
+            assert lines[2].startswith("CollectiveFailed: close: "), lines
+            assert f"rank {victim} has ended" in lines[2], lines
+            assert lines[3] == "ok"  # closing again is harmless
+        assert job.leftovers() == []
+
+
+WAITING_TO_CLOSE = """
+comm = connect()
+comm.barrier()
+say("joined")
+if rank != 1:
+    input()
+say("closing")
+said = outcome(comm.close)
+say(said)
+"""
+
+
+def test_killed_while_it_closes():  # TST-60
+    with Job(3, WAITING_TO_CLOSE) as job:
+        job.start().wait_for("closing", 1)
+        job.wait_for("joined")
+        job.kill(1)
+        job.go(0, 2)
+        for lines in job.finish(0, 2, within_s=SOON_S).values():
+            assert lines[2].startswith("CollectiveFailed: close: "), lines
+            assert "rank 1 has ended" in lines[2], lines
+
+
+def test_exit_without_closing():
+    body = """
+comm = connect()
+comm.barrier()
+if rank == 1:
+    say("leaving")
+    sys.stdout.flush()
+    sys.exit(0)
+said = outcome(comm.barrier)
+say(said)
+"""
+    with Job(2, body) as job:
+        lines = job.start().finish()[0]
+        assert lines == ["CollectiveFailed: barrier: the process of rank 1 has ended"]
+
+
+def test_an_exception_releases_the_others_at_once():
+    body = """
+def work():
+    with connect() as comm:
+        comm.barrier()
+        if rank == 1:
+            raise KeyError("mine")
+        comm.barrier()
+began = time.monotonic()
+said = outcome(work)
+say(said)
+if rank == 1:
+    input()  # alive, so that only its word tells the others
+"""
+    with Job(3, body) as job:
+        job.start()
+        for lines in job.finish(0, 2).values():
+            assert lines == ["CollectiveFailed: barrier: rank 1 gave up"]
+        job.go(1)
+        assert job.finish(1)[1] == ["KeyError: 'mine'"]
+
+
+def test_a_stopped_rank_is_met_by_the_deadline():
+    body = """
+comm = connect(timeout_s=2.0)
+comm.barrier()
+say("joined")
+if rank == 1:
+    input()
+said = outcome(comm.barrier)
+say(said)
+"""
+    with Job(2, body) as job:
+        job.start().wait_for("joined")
+        job.kill(1, signal.SIGSTOP)
+        lines = job.finish(0)[0]
+        assert lines[1].startswith("CollectiveFailed: barrier: rank 1 did not come within 2"), lines
+
+
+def test_a_rank_that_never_comes():
+    with Job(3, "say(outcome(connect))", timeout_s=1.5) as job:
+        lines = job.start(0, 1).finish()
+        assert "rank 2 did not join within 1.5 s" in lines[0][0] + lines[1][0]
+        assert all(line[0].startswith("InitializationFailed") for line in lines.values())
+        assert job.leftovers() == []
+
+
+def test_a_segment_that_never_comes():
+    with Job(2, "say(outcome(connect))", timeout_s=1.0) as job:
+        (line,) = job.start(1).finish()[1]
+        assert line.startswith("InitializationFailed: ")
+        assert "rank 0 did not make the segment" in line
+
+
+def test_interrupted_by_the_keyboard():
+    body = """
+comm = connect()
+comm.barrier()
+say("waiting")
+if rank == 1:
+    input()
+said = outcome(comm.barrier)
+say(said)
+say(outcome(comm.barrier).split(":")[0])
+comm.close()
+"""
+    with Job(2, body) as job:
+        job.start().wait_for("waiting")
+        deadline = time.monotonic() + 20
+        while len(job.lines[0]) == 1 and time.monotonic() < deadline:  # until it waits inside the barrier
+            job.kill(0, signal.SIGINT)
+            time.sleep(0.2)
+        assert job.finish(0)[0] == ["waiting", "KeyboardInterrupt: ", "InvalidCommunicator"]
+        job.go(1)
+        said = job.finish(1)[1][1]
+        assert said == "CollectiveFailed: barrier: rank 0 was interrupted by a signal"
+
+
+def test_a_handler_that_does_not_raise_does_not_disturb():
+    body = """
+comm = connect()
+handled = []
+signal.signal(signal.SIGUSR1, lambda number, frame: (handled.append(number), say("handled")))
+comm.barrier()
+say("waiting")
+if rank == 1:
+    input()
+comm.barrier()
+comm.close()
+say(len(handled) > 0)
+"""
+    with Job(2, body) as job:
+        job.start().wait_for("waiting")
+        deadline = time.monotonic() + 20
+        while "handled" not in job.lines[0] and time.monotonic() < deadline:
+            job.kill(0, signal.SIGUSR1)
+            time.sleep(0.1)
+        job.go(1)
+        lines = job.finish()
+        assert lines[0][-1] == "True"
+        assert lines[1] == ["waiting", "False"]
+
+
+def test_abort_ends_all_ranks():  # COM-02
+    body = """
+comm = connect()
+comm.barrier()
+say("joined")
+input()
+if rank == 1:
+    comm.abort(7)
+time.sleep(60)
+"""
+    with Job(3, body) as job:
+        job.start().wait_for("joined")
+        job.go()
+        codes = [job.processes[r].wait(20) for r in range(3)]
+        assert codes == [-signal.SIGTERM, 7, -signal.SIGTERM]
+
+
+def test_two_processes_with_one_rank():
+    with Job(3, STARTING, timeout_s=20.0) as job:
+        job.start(0, 1).wait_registered(0, 1)
+        second = job.spawn(1)
+        try:
+            output, _ = second.communicate(timeout=40)
+        finally:
+            second.kill()
+        assert "another process is rank 1 already" in output
+
+
+def test_a_zombie_has_ended():
+    # the parent of the killed rank does not collect it before the others have noticed
+    with Job(2, "job['count'] = 1\n" + LOOPING) as job:
+        job.start().wait_for("looping")
+        os.kill(job.processes[1].pid, signal.SIGKILL)
+        lines = job.finish(0, within_s=SOON_S)[0]
+        assert "the process of rank 1 has ended" in lines[1]
