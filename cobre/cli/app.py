@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import signal
 import sys
 import threading
@@ -41,6 +42,12 @@ _WARMUP_HELP = (
     "For images and clusters: the first training then starts at once. The cache is COBRE_CACHE_DIR, else "
     "XDG_CACHE_HOME/cobre, else ~/.cache/cobre."
 )
+_LAUNCH_HELP = (
+    "Run copies of a command, each as one rank of a communicator.\n\n"
+    "A Python program finds its rank with cobre.comm.create_communicator(). When one copy fails the others "
+    "are ended; the exit code is that of the first failure, 128 plus the signal's number if a signal ended "
+    "it. SIGINT and SIGTERM are passed on."
+)
 _EXIT_CODES = (
     "Exit codes: 0 success; 1 wrong arguments; 2 wrong run configuration (environment, output directory); "
     "3 wrong input (the case); 4 failure of the solver, the communication or cobre itself; "
@@ -48,6 +55,14 @@ _EXIT_CODES = (
 )
 _MAX_SEED = 2**64 - 1
 _MAX_ITERATIONS = 2**31 - 1
+
+
+class LaunchBackend(str, enum.Enum):
+    """Backends whose ranks ``cobre launch`` can start."""
+
+    SHM = "shm"
+    TCP = "tcp"
+
 
 app = typer.Typer(
     name="cobre",
@@ -171,6 +186,46 @@ def _version(output_format: FormatOption = OutputFormat.HUMAN) -> int:
     from cobre.cli.information import version_command
 
     return run_command("version", make_view("version", output_format), version_command)
+
+
+@app.command(
+    "launch",
+    help=_LAUNCH_HELP,
+    context_settings={"allow_interspersed_args": False},
+    epilog="Examples:\n\ncobre launch -n 4 -- python script.py --option\n\n"
+    "cobre launch -n 2 --backend tcp --prefix -- python script.py",
+)
+def _launch(
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND", help="The program and its arguments.")
+    ],
+    ranks: Annotated[int, typer.Option("-n", "--ranks", min=1, metavar="N", help="Number of copies.")],
+    backend: Annotated[LaunchBackend, typer.Option("--backend", help="How they talk.")] = LaunchBackend.SHM,
+    prefix: Annotated[bool, typer.Option("--prefix", help="Put [rank] before each line of output.")] = False,
+    no_pin: Annotated[bool, typer.Option("--no-pin", help="Let the ranks run on any CPU.")] = False,
+) -> int:
+    """Run ``cobre launch``."""
+    from cobre.comm.launch_command import run_command as run_ranks
+
+    codes: list[int] = []
+
+    def run(outcome: Outcome) -> None:
+        codes.append(run_ranks(command, ranks, backend=backend.value, prefix=prefix, pin=not no_pin))
+
+    failure = run_command("launch", make_view("launch", OutputFormat.HUMAN), run)
+    return failure or codes[0]
+
+
+@app.command(
+    "clean-shm",
+    help="Remove shared-memory segments of this user that belong to no running job. Jobs clean up behind "
+    "themselves; this is for what is left when all processes of a job are killed while it starts.",
+)
+def _clean_shm() -> int:
+    """Run ``cobre clean-shm``."""
+    from cobre.comm.__main__ import main as comm_main
+
+    return comm_main(["clean-shm"])
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "cobre") -> int:

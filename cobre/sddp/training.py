@@ -108,6 +108,19 @@ def _check_arguments(iterations: int | None, seed: int | None, threads: int) -> 
         raise ValidationError(problems, source="arguments")
 
 
+def _entry_of(comm: Communicator) -> Any:
+    """Return the iteration kernel compiled for the communicator's backend."""
+    if comm.backend not in _ENTRIES:
+        raise CobreError(
+            "IncompatibleSettings",
+            f"training does not run on the {comm.backend!r} communicator yet "
+            f"(this is rank {comm.rank} of {comm.size})",
+            {"setting": "backend", "requested_value": comm.backend, "available_backends": list(_ENTRIES)},
+            "start one process, and use --threads for its cores",
+        )
+    return _ENTRIES[comm.backend]
+
+
 class _Session:
     """One training run on this rank: the arrays, the LP objects and the loop."""
 
@@ -119,7 +132,7 @@ class _Session:
         self.threads = threads
         self.failure_directory = failure_directory
         self.began = time.perf_counter()
-        self.entry = _ENTRIES[comm.backend]
+        self.entry = _entry_of(comm)
         use_threads(threads)
         # Everything that compiles happens in here, so that processes starting together compile once.
         with compile_guard(f"train-{comm.backend}"):
