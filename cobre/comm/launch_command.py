@@ -7,7 +7,6 @@ communicator. Their output is passed on line by line. When one fails, the others
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import os
 import selectors
@@ -20,7 +19,14 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import IO, Any, BinaryIO, Final
 
-from cobre.comm.processes import cpu_slices, end_processes, exit_watches, scrubbed, signal_group
+from cobre.comm.processes import (
+    bind_to_parent,
+    cpu_slices,
+    end_processes,
+    exit_watches,
+    scrubbed,
+    signal_group,
+)
 from cobre.comm.transports import Transport, make_transport
 from cobre.errors import Problem, ValidationError
 
@@ -28,7 +34,6 @@ _CHUNK: Final = 1 << 16
 _POLL_SECONDS: Final = 0.1
 _DRAIN_SECONDS: Final = 1.0
 _SIGNAL_EXIT: Final = 128
-_PR_SET_PDEATHSIG: Final = 1
 
 
 def run_command(
@@ -124,7 +129,7 @@ class _Copies:
             bufsize=0,
             pass_fds=self._transport.descriptors(rank),
             start_new_session=True,
-            preexec_fn=functools.partial(_bind_to_parent, os.getpid(), cpus),
+            preexec_fn=functools.partial(bind_to_parent, os.getpid(), signal.SIGKILL, cpus),
         )
         self._processes.append(process)
         label = f"[{rank}] ".encode() if self._prefix else b""
@@ -243,19 +248,6 @@ def _forwarding(forward: Callable[[int, bool], None]) -> Iterator[None]:
 def _on_terminal() -> bool:
     """Whether standard input is a terminal, from which a process in a session of its own cannot read."""
     return sys.stdin is None or sys.stdin.isatty()
-
-
-def _bind_to_parent(parent: int, cpus: list[int] | None) -> None:
-    """Run in the child before the command: die with the launcher, even when that is killed."""
-    if sys.platform == "linux":
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it died before the line above
-            os._exit(_SIGNAL_EXIT + signal.SIGKILL)
-        if cpus is not None:
-            os.sched_setaffinity(0, cpus)
-
-
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def _check(command: Sequence[str], ranks: int) -> None:

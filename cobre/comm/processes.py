@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -28,6 +30,8 @@ _FOREIGN_NAMES: Final = frozenset(
 )
 
 _GRACE_SECONDS: Final = 2.0
+_PR_SET_PDEATHSIG: Final = 1
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
@@ -71,6 +75,26 @@ def exit_watches(processes: Iterable[subprocess.Popen[bytes]]) -> Iterator[dict[
     finally:
         for descriptor in watches:
             os.close(descriptor)
+
+
+def bind_to_parent(parent: int, number: int, cpus: Sequence[int] | None = None) -> None:
+    """Let a new process get a signal when the thread that started it ends; for ``preexec_fn``, on Linux.
+
+    Parameters
+    ----------
+    parent
+        Number of the process that starts it.
+    number
+        The signal: SIGKILL, or SIGTERM for a launcher that has to end ranks of its own.
+    cpus
+        The CPUs to run on, or ``None`` for all.
+    """
+    if sys.platform == "linux":
+        _LIBC.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+        if os.getppid() != parent:  # it died before the line above
+            os._exit(128 + number)
+        if cpus is not None:
+            os.sched_setaffinity(0, cpus)
 
 
 def signal_group(process: subprocess.Popen[bytes], number: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,34 @@ def test_from_the_command_line():
     unknown = run("pigeon")
     assert unknown.returncode == 4
     assert "'pigeon' is not available here" in unknown.stderr
+
+
+ORPHANS = """
+import threading, time
+from cobre.comm.conformance import ConformanceJob
+from cobre.comm.conformance.targets import LOCAL
+job = ConformanceJob(LOCAL, 1)
+threading.Thread(target=job.call, args=("launch_functions:never_end",), daemon=True).start()
+while not job._links:
+    time.sleep(0.01)
+print(job._processes[0].pid, flush=True)
+time.sleep(100)
+"""
+
+
+def test_busy_ranks_end_when_the_job_is_killed():
+    driver = subprocess.Popen([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True)
+    try:
+        assert driver.stdout is not None
+        rank = Path(f"/proc/{int(driver.stdout.readline())}/exe")
+        assert rank.exists()
+        driver.kill()
+        driver.wait(30)
+        deadline = time.monotonic() + 30
+        while rank.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not rank.exists()
+    finally:
+        driver.kill()
+        driver.wait()
+        driver.stdout.close()

@@ -16,7 +16,8 @@ from cobre.comm.status import OK, error_from_status
 from cobre.native import compile_for, monotonic_ns
 from cobre.native.memory import copy_bytes
 
-_WARM_CALLS: Final = 3
+_WARM_CALLS: Final = 5
+_REPETITION_NS: Final = 500_000_000
 
 Times = NDArray[np.int64]
 
@@ -106,10 +107,13 @@ def measure_communicator(
         compile_for(
             entry, f"bench-{communicator.backend}{entry.__name__}", communicator.kernel, warm, *arguments
         )
+        _check(communicator, entry(communicator.kernel, warm, *arguments))
+        agreed = np.array([_affordable(operation, warm)], np.int64)
+        communicator.broadcast(agreed, 0)
         repeated = []
         for _ in range(repetitions):
             _check(communicator, entry(communicator.kernel, warm, *arguments))
-            times = np.zeros(operation.calls, np.int64)
+            times = np.zeros(agreed[0], np.int64)
             _check(communicator, entry(communicator.kernel, times, *arguments))
             repeated.append(times)
         results.append(summary(column, communicator.size, operation, repeated))
@@ -138,6 +142,11 @@ def _arguments(communicator: Communicator, operation: Operation) -> tuple[Any, t
     return _time_gather_shared, (send, *targets, counts, displs), regions
 
 
+def _affordable(operation: Operation, warm: Times) -> int:
+    """Return how many calls fit into the time of a repetition; fewer where ranks wait for a CPU."""
+    return int(np.clip(_REPETITION_NS // max(int(np.median(warm)), 1), _WARM_CALLS, operation.calls))
+
+
 def _check(communicator: Communicator, status: int) -> None:
     if status != OK:
         raise error_from_status(status, communicator.detail)
@@ -161,10 +170,12 @@ def measure_mpi4py(mpi: Any, operations: Sequence[Operation], repetitions: int, 
         if operation.kind == "gather_shared":
             continue
         before, call, after = _mpi4py_calls(mpi, world, operation)
+        warm = _python_loop(before, call, after, _WARM_CALLS)
+        calls = world.bcast(_affordable(operation, warm))
         repeated = []
         for _ in range(repetitions):
             _python_loop(before, call, after, _WARM_CALLS)
-            repeated.append(_python_loop(before, call, after, operation.calls))
+            repeated.append(_python_loop(before, call, after, calls))
         results.append(summary(column, world.size, operation, repeated))
     world.Free()
     return results

@@ -25,7 +25,7 @@ class Operation:
     count
         Elements (float64) of one rank.
     calls
-        Calls in one repetition.
+        Calls in one repetition; fewer where they take long.
     """
 
     name: str

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +19,7 @@ from cobre.comm.bench.plan import OPERATIONS, Operation, Result
 from cobre.comm.errors import BackendNotAvailable
 from cobre.comm.launch import launch
 from cobre.comm.mpi_launchers import MpiLauncher, find_mpi_launchers
-from cobre.comm.processes import end_processes, scrubbed
+from cobre.comm.processes import bind_to_parent, end_processes, scrubbed
 from cobre.comm.selection import available_backends
 from cobre.errors import CobreError
 
@@ -121,6 +123,7 @@ def _measure_mpi(column: str, ranks: int, operations: Sequence[Operation], repet
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=partial(bind_to_parent, os.getpid(), signal.SIGTERM),
         )
         try:
             text, _ = process.communicate(timeout=_JOB_SECONDS)

@@ -8,20 +8,23 @@ next one runs in new processes.
 from __future__ import annotations
 
 import json
+import os
 import selectors
+import signal
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final
 
 from cobre.comm.conformance.catalogue import Check
 from cobre.comm.conformance.targets import DEFAULT_TIMEOUT_SECONDS, Target, new_session
-from cobre.comm.processes import end_processes
+from cobre.comm.processes import bind_to_parent, end_processes
 
 _START_SECONDS: Final = 120.0
 _CHECK_SECONDS: Final = 240.0  # the first one may compile
@@ -201,6 +204,7 @@ class ConformanceJob:
                         stdout=self._output,
                         stderr=self._output,
                         start_new_session=True,
+                        preexec_fn=partial(bind_to_parent, os.getpid(), signal.SIGTERM),
                     )
                     self._processes.append(process)
                 self._links = self._accept(listener)
