@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import multiprocessing
 import os
 import pickle
 import selectors
@@ -60,7 +59,7 @@ def launch(
 ) -> list[Any]:
     """Run ``function(communicator, *args, **kwargs)`` in several new processes and return their results.
 
-    The processes start afresh (never by fork), without the variables of any other launcher. They end with
+    The processes start afresh, never by fork (API-03), whatever multiprocessing is set to, and without the variables of any other launcher. They end with
     this call, also when it raises or this process is killed. Data does not go through the parent: ranks
     exchange it by their communicator; arguments and results are for small things, such as paths.
 
@@ -96,11 +95,10 @@ def launch(
     ValidationError
         When an argument is wrong, or cannot be sent to another process.
     CobreError
-        Kind ``IncompatibleSettings`` when the program asks multiprocessing for fork (API-03), or when a rank
-        calls ``launch`` while it imports its main module.
+        Kind ``IncompatibleSettings`` when a rank calls ``launch`` while it imports its main module.
     """
     _check_arguments(ranks, timeout_s)
-    _check_start_method()
+    _check_not_importing()
     body = _pickled(function, tuple(args), dict(kwargs or {}))
     with make_transport(backend, ranks) as transport:
         return _Job(transport, body, pin).run(timeout_s, on_progress)
@@ -297,21 +295,13 @@ def _check_arguments(ranks: Any, timeout_s: Any) -> None:
         raise ValidationError(problems, "the arguments of launch")
 
 
-def _check_start_method() -> None:
+def _check_not_importing() -> None:
     if launched.preparing:
         raise CobreError(
             "IncompatibleSettings",
             "a rank called launch while it imported the main module: ranks would start ranks without end",
             {"setting": "main module"},
             "put the call below 'if __name__ == \"__main__\":'",
-        )
-    # allow_none: without it the question itself would fix the answer (API-08)
-    if multiprocessing.get_start_method(allow_none=True) == "fork":
-        raise CobreError(
-            "IncompatibleSettings",
-            "multiprocessing is set to fork, which compiled code and its threads do not survive",
-            {"setting": "start method", "requested_value": "fork"},
-            'call multiprocessing.set_start_method("spawn", force=True) first',
         )
 
 

@@ -102,6 +102,7 @@ def test_status_becomes_the_exception(status, detail, expected):
 def test_every_reason_has_a_message():
     reasons = [getattr(codes, name) for name in dir(codes) if isinstance(getattr(codes, name), np.int64)]
     sizes = [r for r in reasons if codes.COUNTS_LENGTH <= r <= codes.EMPTY_BUFFER]
+    sizes += [codes.COUNT_LIMIT, codes.TRANSPORT_REFUSED]
     assert set(codes._SIZE_REASONS) == {int(r) for r in sizes}
 
 

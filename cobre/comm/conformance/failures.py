@@ -117,6 +117,7 @@ def _die() -> None:
 
 def _dies_before_a_collective(case: Case, victim: int) -> None:
     case.owner.barrier()
+    case.meet()  # the victim must not die while the others are still leaving the barrier
     if case.owner.rank == victim:
         _die()
     start = time.monotonic()
@@ -141,6 +142,7 @@ def _dies_inside_a_collective(case: Case, victim: int) -> None:
 
 def _dies_at_close(case: Case, victim: int) -> None:
     case.owner.barrier()
+    case.meet()  # the victim must not die while the others are still leaving the barrier
     if case.owner.rank == victim:
         _die()
     start = time.monotonic()
