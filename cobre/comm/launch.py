@@ -59,9 +59,10 @@ def launch(
 ) -> list[Any]:
     """Run ``function(communicator, *args, **kwargs)`` in several new processes and return their results.
 
-    The processes start afresh, never by fork (API-03), whatever multiprocessing is set to, and without the variables of any other launcher. They end with
-    this call, also when it raises or this process is killed. Data does not go through the parent: ranks
-    exchange it by their communicator; arguments and results are for small things, such as paths.
+    The processes start afresh, never by fork (API-03), whatever multiprocessing is set to, and without the
+    variables of any other launcher. They end with this call, also when it raises or this process is killed.
+    Data does not go through the parent: ranks exchange it by their communicator; arguments and results are
+    for small things, such as paths.
 
     Parameters
     ----------
