@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 RANKS = 2
-BACKENDS = ("local", "shm", "tcp", "mpi-mpich", "mpi-openmpi")
+BACKENDS = ("local", "shm", "tcp", "mpi-openmpi")
 SMALL, LARGE = 64, 1 << 20  # bytes of one rank
 CALLS = {SMALL: 2000, LARGE: 60}
 
@@ -28,7 +28,7 @@ def measure(backend: str, kind: str, size: int) -> float:
 class Collectives:
     """One collective on two ranks, called from nopython code; the local one on its single rank."""
 
-    params = (BACKENDS, ("allgatherv", "gather_shared", "allreduce", "broadcast"), (SMALL, LARGE))
+    params = (BACKENDS, ("allgatherv", "allreduce"), (SMALL, LARGE))
     param_names = ("backend", "collective", "bytes")
     unit = "us"
     timeout = 600
