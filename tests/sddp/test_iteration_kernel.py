@@ -16,8 +16,15 @@ from studies import cascade_study
 
 from cobre.native import inner_kernel
 from cobre.sddp import train
-from cobre.sddp.buffers import iteration_buffers
-from cobre.sddp.iteration import BAD_RECORD, ITERATION_FAILED, ITERATION_OK, _insert_cuts, iterate_local
+from cobre.sddp.buffers import UPPER_BOUND, UPPER_BOUND_STD, iteration_buffers
+from cobre.sddp.iteration import (
+    BAD_RECORD,
+    ITERATION_FAILED,
+    ITERATION_OK,
+    _insert_cuts,
+    _upper_bound,
+    iterate_local,
+)
 
 TESTS = Path(__file__).resolve().parents[1]
 REPORT = """
@@ -127,6 +134,17 @@ def _pool_and_buffers():
     case = cascade_study(hydros=2, stages=2)
     arrays = lp_arrays(build_templates(case, build_opening_tree(case)))
     return cut_pool(2, 4, 2), iteration_buffers(arrays, np.zeros(2), 2, 0, 1, 1)
+
+
+@pytest.mark.parametrize("costs", [[5.0], [3.0, 7.0], [1.0e9, 1.0e9 + 1.0, 1.0e9 - 4.0, 2.0]])
+def test_upper_bound_is_mean_and_deviation_of_the_passes(costs):
+    statistics = njit(lambda buffers: _upper_bound(buffers))
+    _, buffers = _pool_and_buffers()
+    buffers = buffers._replace(cost_all=np.array(costs))
+    statistics(buffers)
+    assert buffers.outcome[UPPER_BOUND] == pytest.approx(np.mean(costs), rel=1e-14)
+    expected = np.std(costs, ddof=1) if len(costs) > 1 else 0.0
+    assert buffers.outcome[UPPER_BOUND_STD] == pytest.approx(expected, rel=1e-12)
 
 
 def test_inner_kernels_are_for_kernels_only():
