@@ -15,24 +15,24 @@ from cobre.case.model import (
     Case,
     DeficitSegment,
     Hydro,
-    HydroPenalties,
     Line,
     Stage,
     Thermal,
     TrainingOptions,
     UnitGroup,
 )
+from cobre.case.model.horizon import chain_graph
+from cobre.case.model.uniform import constant_production, scenarios, stage_data
 
-PENALTIES = HydroPenalties(
-    spillage=0.01,
-    turbined=0.0,
-    storage_violation_below=1.0e4,
-    turbined_violation_below=1.0e3,
-    outflow_violation_below=1.0e3,
-    outflow_violation_above=1.0e3,
-    generation_violation_below=1.0e3,
-    inflow_nonnegativity=1.0e3,
-)
+PENALTIES = {
+    "spillage": 0.01,
+    "storage_violation_below": 1.0e4,
+    "turbined_violation_below": 1.0e3,
+    "outflow_violation_below": 1.0e3,
+    "outflow_violation_above": 1.0e3,
+    "generation_violation_below": 1.0e3,
+    "inflow_nonnegativity": 1.0e3,
+}
 
 
 def cascade_study(
@@ -75,43 +75,59 @@ def cascade_study(
             )
             for t in range(stages)
         ),
+        graph=chain_graph(stages),
         buses=tuple(
-            Bus(b, f"bus {b}", (DeficitSegment(50.0, 500.0), DeficitSegment(None, 3000.0)), 0.01)
+            Bus(b, f"bus {b}", (DeficitSegment(50.0, 500.0), DeficitSegment(None, 3000.0)))
             for b in range(buses)
         ),
-        lines=tuple(
-            Line(b, f"line {b}", b, (b + 1) % buses, 60.0, 60.0, 0.05) for b in range(buses) if buses > 1
+        lines=tuple(Line(b, f"line {b}", b, (b + 1) % buses) for b in range(buses) if buses > 1),
+        thermals=tuple(Thermal(i, f"thermal {i}", i % buses) for i in range(thermals)),
+        hydros=tuple(_plant(h, hydros, buses) for h in range(hydros)),
+        stage_data=(
+            stage_data(
+                blocks,
+                hydros=hydros,
+                thermals=thermals,
+                lines=buses if buses > 1 else 0,
+                buses=buses,
+                thermal_max_mw=30.0,
+                thermal_cost=[10.0 * (1 + i // 3) for i in range(thermals)],
+                storage_min_hm3=10.0,
+                storage_max_hm3=400.0,
+                outflow_min_m3s=5.0,
+                turbined_max_m3s=80.0,
+                generation_max_mw=60.0,
+                group_turbined_max_m3s=80.0,
+                group_generation_max_mw=60.0,
+                line_direct_mw=60.0,
+                line_reverse_mw=60.0,
+                exchange_cost=0.05,
+                excess_cost=0.01,
+                load_factor=np.linspace(1.1, 0.9, blocks)[None, :],
+                penalties=PENALTIES,
+            ),
+        )
+        * stages,
+        production=constant_production(stages, [0.8] * hydros),
+        scenarios=scenarios(
+            inflow_mean_m3s=inflow,
+            inflow_std_m3s=noise * inflow,
+            load_mean_mw=load,
+            load_std_mw=np.zeros_like(load),
         ),
-        thermals=tuple(
-            Thermal(i, f"thermal {i}", i % buses, 0.0, 30.0, 10.0 * (1 + i // 3)) for i in range(thermals)
-        ),
-        hydros=tuple(_plant(h, hydros, buses, stages) for h in range(hydros)),
-        inflow_mean_m3s=inflow,
-        inflow_std_m3s=noise * inflow,
-        load_mean_mw=load,
-        load_std_mw=np.zeros_like(load),
-        load_factor=tuple(np.ones((buses, 1)) * np.linspace(1.1, 0.9, blocks) for _ in range(stages)),
+        evaporation=((None,) * hydros,) * stages,
+        generic=((),) * stages,
     )
 
 
-def _plant(position: int, hydros: int, buses: int, stages: int) -> Hydro:
+def _plant(position: int, hydros: int, buses: int) -> Hydro:
     has_downstream = (position + 1) % 3 != 0 and position + 1 < hydros
     return Hydro(
         id=position,
         name=f"plant {position}",
         downstream_id=position + 1 if has_downstream else None,
-        min_storage_hm3=10.0,
-        max_storage_hm3=400.0,
+        unit_groups=(UnitGroup(0, "units", position % buses),),
         initial_storage_hm3=200.0,
-        min_outflow_m3s=5.0,
-        max_outflow_m3s=None,
-        min_turbined_m3s=0.0,
-        max_turbined_m3s=80.0,
-        min_generation_mw=0.0,
-        max_generation_mw=60.0,
-        unit_groups=(UnitGroup(0, "units", position % buses, 0.0, 60.0, 0.0, 80.0),),
-        productivity_mw_per_m3s=(0.8,) * stages,
-        penalties=PENALTIES,
     )
 
 
@@ -123,6 +139,7 @@ def with_training(case: Case, **changes: Any) -> Case:
 def dry_study() -> Case:
     """One reservoir that a negative inflow of the second stage cannot be taken from: infeasible there."""
     case = cascade_study(hydros=1, thermals=1, buses=1, stages=2, blocks=1, openings=1, passes=1, noise=0.0)
-    inflow = case.inflow_mean_m3s.copy()
+    inflow = case.scenarios.inflow_mean_m3s.copy()
     inflow[1, 0] = -500.0
-    return with_training(replace(case, inflow_mean_m3s=inflow), inflow_method="none")
+    changed = replace(case, scenarios=replace(case.scenarios, inflow_mean_m3s=inflow))
+    return with_training(changed, inflow_method="none")

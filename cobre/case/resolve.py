@@ -10,18 +10,23 @@ from numpy.typing import NDArray
 from cobre.case.checks.stages import discount_factor, stage_rate, transition_rates
 from cobre.case.load_factors import resolve_load_factors
 from cobre.case.model import (
+    HYDRO_PENALTIES,
     Block,
     Bus,
     Case,
     DeficitSegment,
     Hydro,
-    HydroPenalties,
+    HydroStatus,
     Line,
+    ProductionModel,
+    Scenarios,
     Stage,
+    StageData,
     Thermal,
     TrainingOptions,
     UnitGroup,
 )
+from cobre.case.model.horizon import chain_graph
 from cobre.case.schema.config import ConfigFile, EnumeratedTraining, IterationLimit
 from cobre.case.schema.penalties import (
     DeficitSegmentEntry,
@@ -30,7 +35,6 @@ from cobre.case.schema.penalties import (
     PenaltiesFile,
 )
 from cobre.case.schema.stages import StagesFile
-from cobre.case.schema.system import HydroEntry
 from cobre.case.sources import Sources
 from cobre.case.stats import SeasonalStats
 from cobre.errors import Problem
@@ -59,19 +63,35 @@ def resolve(
     config, penalties, stages = sources.config.root, sources.penalties.root, sources.stages.root
     if config is None or penalties is None or stages is None:
         raise ValueError("resolve() needs sources without errors")
+    resolved_stages = _stages(stages)
+    hydros = _hydros(sources)
     return Case(
         path=path,
         training=_training(config),
-        stages=_stages(stages),
+        stages=resolved_stages,
+        graph=chain_graph(len(resolved_stages)),
         buses=_buses(sources, penalties),
-        lines=_lines(sources, penalties),
+        lines=_lines(sources),
         thermals=_thermals(sources),
-        hydros=_hydros(sources, penalties, productivity),
-        inflow_mean_m3s=_frozen(inflow.mean),
-        inflow_std_m3s=_frozen(inflow.std),
-        load_mean_mw=_frozen(load.mean),
-        load_std_mw=_frozen(load.std),
-        load_factor=tuple(_frozen(factors) for factors in resolve_load_factors(sources)),
+        hydros=hydros,
+        stage_data=_stage_data(sources, penalties, resolved_stages),
+        production=tuple(
+            tuple(
+                ProductionModel("constant_productivity", float(value), np.zeros((0, 4))) for value in by_hydro
+            )
+            for by_hydro in productivity
+        ),
+        scenarios=Scenarios(
+            inflow_mean_m3s=_frozen(inflow.mean),
+            inflow_std_m3s=_frozen(inflow.std),
+            load_mean_mw=_frozen(load.mean),
+            load_std_mw=_frozen(load.std),
+            ncs_mean=_frozen(np.zeros((len(resolved_stages), 0))),
+            ncs_std=_frozen(np.zeros((len(resolved_stages), 0))),
+            ncs_has_stats=np.zeros(0, np.bool_),
+        ),
+        evaporation=((None,) * len(hydros),) * len(resolved_stages),
+        generic=((),) * len(resolved_stages),
         warnings=warnings,
     )
 
@@ -131,107 +151,128 @@ def _buses(sources: Sources, penalties: PenaltiesFile) -> tuple[Bus, ...]:
             id=bus.id,
             name=bus.name,
             deficit_segments=_segments(common if bus.deficit_segments is None else bus.deficit_segments),
-            excess_cost_per_mwh=penalties.bus.excess_cost,
         )
         for bus in sorted(sources.buses.items, key=lambda bus: bus.id)
     )
 
 
-def _lines(sources: Sources, penalties: PenaltiesFile) -> tuple[Line, ...]:
+def _lines(sources: Sources) -> tuple[Line, ...]:
     return tuple(
-        Line(
-            id=line.id,
-            name=line.name,
-            source_bus_id=line.source_bus_id,
-            target_bus_id=line.target_bus_id,
-            direct_mw=line.capacity.direct_mw,
-            reverse_mw=line.capacity.reverse_mw,
-            exchange_cost_per_mwh=(
-                penalties.line.exchange_cost if line.exchange_cost is None else line.exchange_cost
-            ),
-        )
+        Line(id=line.id, name=line.name, source_bus_id=line.source_bus_id, target_bus_id=line.target_bus_id)
         for line in sorted(sources.lines.items, key=lambda line: line.id)
     )
 
 
 def _thermals(sources: Sources) -> tuple[Thermal, ...]:
     return tuple(
-        Thermal(
-            id=thermal.id,
-            name=thermal.name,
-            bus_id=thermal.bus_id,
-            min_mw=thermal.generation.min_mw,
-            max_mw=thermal.generation.max_mw,
-            cost_per_mwh=thermal.cost_per_mwh,
-        )
+        Thermal(id=thermal.id, name=thermal.name, bus_id=thermal.bus_id)
         for thermal in sorted(sources.thermals.items, key=lambda thermal: thermal.id)
     )
 
 
-def _hydros(
-    sources: Sources, penalties: PenaltiesFile, productivity: NDArray[np.float64]
-) -> tuple[Hydro, ...]:
+def _hydros(sources: Sources) -> tuple[Hydro, ...]:
     storage = {entry.hydro_id: entry.value_hm3 for entry in sources.initial.items}
-    ordered = sorted(sources.hydros.items, key=lambda hydro: hydro.id)
     return tuple(
-        _hydro(hydro, storage, penalties.hydro, tuple(productivity[:, index].tolist()))
-        for index, hydro in enumerate(ordered)
+        Hydro(
+            id=hydro.id,
+            name=hydro.name,
+            downstream_id=hydro.downstream_id,
+            unit_groups=tuple(
+                UnitGroup(id=group.id, name=group.name, bus_id=group.bus_id)
+                for group in sorted(hydro.unit_groups, key=lambda group: group.id)
+            ),
+            initial_storage_hm3=storage.get(hydro.id, hydro.reservoir.min_storage_hm3),
+        )
+        for hydro in sorted(sources.hydros.items, key=lambda hydro: hydro.id)
     )
 
 
-def _hydro(
-    hydro: HydroEntry,
-    storage: dict[int, float],
-    common: GlobalHydroPenalties,
-    productivity: tuple[float, ...],
-) -> Hydro:
-    plant = hydro.generation
-    return Hydro(
-        id=hydro.id,
-        name=hydro.name,
-        downstream_id=hydro.downstream_id,
-        min_storage_hm3=hydro.reservoir.min_storage_hm3,
-        max_storage_hm3=hydro.reservoir.max_storage_hm3,
-        initial_storage_hm3=storage.get(hydro.id, hydro.reservoir.min_storage_hm3),
-        min_outflow_m3s=hydro.outflow.min_outflow_m3s,
-        max_outflow_m3s=hydro.outflow.max_outflow_m3s,
-        min_turbined_m3s=plant.min_turbined_m3s,
-        max_turbined_m3s=plant.max_turbined_m3s,
-        min_generation_mw=plant.min_generation_mw,
-        max_generation_mw=plant.max_generation_mw,
-        unit_groups=tuple(
-            UnitGroup(
-                id=group.id,
-                name=group.name,
-                bus_id=group.bus_id,
-                min_generation_mw=group.min_generation_mw,
-                max_generation_mw=group.max_generation_mw,
-                min_turbined_m3s=group.min_turbined_m3s,
-                max_turbined_m3s=group.max_turbined_m3s,
+def _stage_data(
+    sources: Sources, penalties: PenaltiesFile, stages: tuple[Stage, ...]
+) -> tuple[StageData, ...]:
+    """Repeat the entities' values for every stage and block."""
+    hydros = sorted(sources.hydros.items, key=lambda hydro: hydro.id)
+    groups = [group for hydro in hydros for group in sorted(hydro.unit_groups, key=lambda group: group.id)]
+    thermals = sorted(sources.thermals.items, key=lambda thermal: thermal.id)
+    lines = sorted(sources.lines.items, key=lambda line: line.id)
+    costs = [
+        _hydro_penalties(penalties.hydro, hydro.penalties or HydroPenaltyOverrides()) for hydro in hydros
+    ]
+    factors = resolve_load_factors(sources)
+    data = []
+    for position, stage in enumerate(stages):
+
+        def each(values: list[float], width: int = len(stage.blocks)) -> NDArray[np.float64]:
+            return _frozen(np.repeat(np.array(values, np.float64)[:, None], width, axis=1))
+
+        nothing = _frozen(np.zeros((0, len(stage.blocks))))
+        zero = [0.0] * len(hydros)
+        data.append(
+            StageData(
+                thermal_min_mw=each([thermal.generation.min_mw for thermal in thermals]),
+                thermal_max_mw=each([thermal.generation.max_mw for thermal in thermals]),
+                thermal_cost=_frozen(np.array([thermal.cost_per_mwh for thermal in thermals])),
+                hydro_status=np.full(len(hydros), HydroStatus.OPERATING, np.int8),
+                storage_min_hm3=_frozen(np.array([hydro.reservoir.min_storage_hm3 for hydro in hydros])),
+                storage_max_hm3=_frozen(np.array([hydro.reservoir.max_storage_hm3 for hydro in hydros])),
+                turbined_min_m3s=each([hydro.generation.min_turbined_m3s for hydro in hydros]),
+                turbined_max_m3s=each([hydro.generation.max_turbined_m3s for hydro in hydros]),
+                generation_min_mw=each([hydro.generation.min_generation_mw for hydro in hydros]),
+                generation_max_mw=each([hydro.generation.max_generation_mw for hydro in hydros]),
+                outflow_min_m3s=each([hydro.outflow.min_outflow_m3s for hydro in hydros]),
+                outflow_max_m3s=each(
+                    [
+                        np.inf if hydro.outflow.max_outflow_m3s is None else hydro.outflow.max_outflow_m3s
+                        for hydro in hydros
+                    ]
+                ),
+                diversion_min_m3s=each(zero),
+                diversion_max_m3s=each(zero),
+                withdrawal_m3s=_frozen(np.zeros(len(hydros))),
+                filling_min_rate_m3s=_frozen(np.zeros(len(hydros))),
+                group_turbined_min_m3s=each([group.min_turbined_m3s for group in groups]),
+                group_turbined_max_m3s=each([group.max_turbined_m3s for group in groups]),
+                group_generation_min_mw=each([group.min_generation_mw for group in groups]),
+                group_generation_max_mw=each([group.max_generation_mw for group in groups]),
+                hydro_penalty=_frozen(np.array(costs).reshape(len(hydros), len(HYDRO_PENALTIES))),
+                line_direct_mw=each([line.capacity.direct_mw for line in lines]),
+                line_reverse_mw=each([line.capacity.reverse_mw for line in lines]),
+                exchange_cost=_frozen(
+                    np.array(
+                        [
+                            penalties.line.exchange_cost if line.exchange_cost is None else line.exchange_cost
+                            for line in lines
+                        ]
+                    )
+                ),
+                excess_cost=_frozen(np.full(len(sources.buses.items), penalties.bus.excess_cost)),
+                load_factor=_frozen(factors[position]),
+                pumping_min_m3s=nothing,
+                pumping_max_m3s=nothing,
+                contract_min_mw=nothing,
+                contract_max_mw=nothing,
+                contract_price=nothing,
+                ncs_available_mw=_frozen(np.zeros(0)),
+                ncs_in_service=np.zeros(0, np.bool_),
+                ncs_factor=nothing,
+                curtailment_cost=_frozen(np.zeros(0)),
             )
-            for group in sorted(hydro.unit_groups, key=lambda group: group.id)
-        ),
-        productivity_mw_per_m3s=productivity,
-        penalties=_hydro_penalties(common, hydro.penalties or HydroPenaltyOverrides()),
-    )
+        )
+    return tuple(data)
 
 
-def _hydro_penalties(common: GlobalHydroPenalties, own: HydroPenaltyOverrides) -> HydroPenalties:
-    def pick(override: float | None, value: float) -> float:
-        return value if override is None else override
+def _hydro_penalties(common: GlobalHydroPenalties, own: HydroPenaltyOverrides) -> list[float]:
+    """Return the costs of one plant in the order of HYDRO_PENALTIES."""
 
-    fallback = pick(common.inflow_nonnegativity_cost, DEFAULT_INFLOW_NONNEGATIVITY_COST)
-    return HydroPenalties(
-        spillage=pick(own.spillage_cost, common.spillage_cost),
-        turbined=pick(own.turbined_cost, common.turbined_cost),
-        storage_violation_below=pick(own.storage_violation_below_cost, common.storage_violation_below_cost),
-        turbined_violation_below=pick(
-            own.turbined_violation_below_cost, common.turbined_violation_below_cost
-        ),
-        outflow_violation_below=pick(own.outflow_violation_below_cost, common.outflow_violation_below_cost),
-        outflow_violation_above=pick(own.outflow_violation_above_cost, common.outflow_violation_above_cost),
-        generation_violation_below=pick(
-            own.generation_violation_below_cost, common.generation_violation_below_cost
-        ),
-        inflow_nonnegativity=pick(own.inflow_nonnegativity_cost, fallback),
-    )
+    def pick(name: str) -> float:
+        symmetric = name.removesuffix("_pos").removesuffix("_neg")
+        values = (
+            getattr(own, f"{name}_cost", None),
+            getattr(own, f"{symmetric}_cost", None),
+            getattr(common, f"{name}_cost", None),
+            getattr(common, f"{symmetric}_cost", None),
+        )
+        fallback = DEFAULT_INFLOW_NONNEGATIVITY_COST if name == "inflow_nonnegativity" else 0.0
+        return next((float(value) for value in values if value is not None), fallback)
+
+    return [pick(name) for name in HYDRO_PENALTIES]

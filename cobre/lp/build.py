@@ -23,7 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cobre.case.model import Bus, Case, Hydro, Stage, UnitGroup
+from cobre.case.model import Bus, Case, Hydro, Stage, StageData
 from cobre.errors import CobreError
 from cobre.lp.assembly import LpAssembly
 from cobre.lp.template import StageTemplate
@@ -94,6 +94,7 @@ class _StageBuilder:
         self.position = position
         self.stage: Stage = case.stages[position]
         self.scale = scale
+        self.data: StageData = case.stage_data[position]
         self.lp = LpAssembly()
         self.volume = [HM3_PER_M3S_HOUR * block.hours for block in self.stage.blocks]
         self.balance: dict[int, int] = {}
@@ -103,15 +104,17 @@ class _StageBuilder:
         """Assemble everything into a template (future cost still unbounded)."""
         lp, case = self.lp, self.case
         self._dynamic_rows()
-        storage = [self._storage(hydro) for hydro in case.hydros]
+        storage = [self._storage(place, hydro) for place, hydro in enumerate(case.hydros)]
         # Without cost until the stage's own cost has been bounded from its columns, see build_templates.
         theta = lp.column(FUTURE_COST, 0.0)
-        for hydro in case.hydros:
-            self._hydro(hydro)
+        first_group = 0
+        for place, hydro in enumerate(case.hydros):
+            self._hydro(place, hydro, first_group)
+            first_group += len(hydro.unit_groups)
         self._thermals()
         self._lines()
-        for bus in case.buses:
-            self._bus(bus)
+        for place, bus in enumerate(case.buses):
+            self._bus(place, bus)
         start, row, value = lp.matrix()
         cost = np.array(lp.cost)
         cost[theta] = self.stage.discount_factor if self.position < len(case.stages) - 1 else 1.0
@@ -154,71 +157,76 @@ class _StageBuilder:
         first, last = tree.offset[self.position], tree.offset[self.position + 1]
         volume = sum(self.volume)
         water = volume * tree.inflow_m3s[first:last]
-        factor = self.case.load_factor[self.position]
+        factor = self.data.load_factor
         load = tree.load_mw[first:last, :, None] * factor[None, :, :]
         return np.ascontiguousarray(np.hstack([water, load.reshape(last - first, -1)]))
 
-    def _storage(self, hydro: Hydro) -> int:
+    def _storage(self, place: int, hydro: Hydro) -> int:
         name = f"hydro_storage_final[{hydro.name}]"
-        soft = hydro.initial_storage_hm3 < hydro.min_storage_hm3
-        lower = 0.0 if soft else hydro.min_storage_hm3
-        column = self.lp.column(name, 0.0, lower, hydro.max_storage_hm3)
+        least, most = float(self.data.storage_min_hm3[place]), float(self.data.storage_max_hm3[place])
+        soft = hydro.initial_storage_hm3 < float(self.case.stage_data[0].storage_min_hm3[place])
+        column = self.lp.column(name, 0.0, 0.0 if soft else least, most)
         self.lp.coefficient(self.balance[hydro.id], column, 1.0)
         if soft:
             slack = self.lp.column(
-                f"hydro_storage_below[{hydro.name}]", self._price(hydro.penalties.storage_violation_below)
+                f"hydro_storage_below[{hydro.name}]",
+                self._price(self._cost("storage_violation_below", place)),
             )
-            row = self.lp.row(f"hydro_storage_min[{hydro.name}]", hydro.min_storage_hm3)
+            row = self.lp.row(f"hydro_storage_min[{hydro.name}]", least)
             self.lp.coefficient(row, column, 1.0)
             self.lp.coefficient(row, slack, 1.0)
         return column
 
-    def _hydro(self, hydro: Hydro) -> None:
+    def _cost(self, name: str, place: int) -> float:
+        return float(self.data.penalty(name)[place])
+
+    def _hydro(self, place: int, hydro: Hydro, first_group: int) -> None:
         if self.case.training.inflow_method in ("penalty", "truncation_with_penalty"):
-            price = self._price(hydro.penalties.inflow_nonnegativity * self.stage.hours)
+            price = self._price(self._cost("inflow_nonnegativity", place) * self.stage.hours)
             slack = self.lp.column(f"hydro_inflow_slack[{hydro.name}]", price)
             self.lp.coefficient(self.balance[hydro.id], slack, -sum(self.volume))
-        productivity = hydro.productivity_mw_per_m3s[self.position]
         for index, block in enumerate(self.stage.blocks):
             hours, where = block.hours, f"{hydro.name}, {block.name}"
             outflow = [
-                self._unit_group(hydro, group, index, productivity, several=len(hydro.unit_groups) > 1)
-                for group in hydro.unit_groups
+                self._unit_group(place, hydro, number, first_group + number, index)
+                for number in range(len(hydro.unit_groups))
             ]
             outflow.append(
-                self.lp.column(f"hydro_spillage[{where}]", self._price(hydro.penalties.spillage * hours))
+                self.lp.column(f"hydro_spillage[{where}]", self._price(self._cost("spillage", place) * hours))
             )
             for column in outflow:
                 self.lp.coefficient(self.balance[hydro.id], column, self.volume[index])
                 if hydro.downstream_id is not None:
                     self.lp.coefficient(self.balance[hydro.downstream_id], column, -self.volume[index])
-            if hydro.min_outflow_m3s > 0.0:
-                price = hydro.penalties.outflow_violation_below * hours
-                self._limit(f"hydro_outflow_min[{where}]", outflow, 1.0, hydro.min_outflow_m3s, None, price)
-            if hydro.max_outflow_m3s is not None:
-                price = hydro.penalties.outflow_violation_above * hours
-                self._limit(f"hydro_outflow_max[{where}]", outflow, 1.0, None, hydro.max_outflow_m3s, price)
+            least = float(self.data.outflow_min_m3s[place, index])
+            most = float(self.data.outflow_max_m3s[place, index])
+            if least > 0.0:
+                price = self._cost("outflow_violation_below", place) * hours
+                self._limit(f"hydro_outflow_min[{where}]", outflow, 1.0, least, None, price)
+            if math.isfinite(most):
+                price = self._cost("outflow_violation_above", place) * hours
+                self._limit(f"hydro_outflow_max[{where}]", outflow, 1.0, None, most, price)
 
-    def _unit_group(
-        self, hydro: Hydro, group: UnitGroup, index: int, productivity: float, several: bool
-    ) -> int:
-        block = self.stage.blocks[index]
-        plant = f"{hydro.name}/{group.name}" if several else hydro.name
+    def _unit_group(self, place: int, hydro: Hydro, number: int, group: int, index: int) -> int:
+        block, unit = self.stage.blocks[index], hydro.unit_groups[number]
+        productivity = self.case.production[self.position][place].productivity_mw_per_m3s
+        plant = f"{hydro.name}/{unit.name}" if len(hydro.unit_groups) > 1 else hydro.name
         where = f"{plant}, {block.name}"
-        most = group.max_turbined_m3s
+        most = float(self.data.group_turbined_max_m3s[group, index])
         if productivity > 0.0:
-            most = min(most, group.max_generation_mw / productivity)
-        price = self._price(hydro.penalties.turbined * block.hours)
+            most = min(most, float(self.data.group_generation_max_mw[group, index]) / productivity)
+        price = self._price(self._cost("turbined", place) * block.hours)
         column = self.lp.column(f"hydro_turbined[{where}]", price, 0.0, most)
-        self.lp.coefficient(self.load[group.bus_id, block.id], column, productivity)
+        self.lp.coefficient(self.load[unit.bus_id, block.id], column, productivity)
         # The minima of the groups add up to at least the plant's, which therefore needs no row.
-        if group.min_turbined_m3s > 0.0:
-            penalty = hydro.penalties.turbined_violation_below * block.hours
-            self._limit(f"hydro_turbined_min[{where}]", [column], 1.0, group.min_turbined_m3s, None, penalty)
-        if group.min_generation_mw > 0.0:
-            penalty = hydro.penalties.generation_violation_below * block.hours
-            name = f"hydro_generation_min[{where}]"
-            self._limit(name, [column], productivity, group.min_generation_mw, None, penalty)
+        least = float(self.data.group_turbined_min_m3s[group, index])
+        if least > 0.0:
+            penalty = self._cost("turbined_violation_below", place) * block.hours
+            self._limit(f"hydro_turbined_min[{where}]", [column], 1.0, least, None, penalty)
+        least = float(self.data.group_generation_min_mw[group, index])
+        if least > 0.0:
+            penalty = self._cost("generation_violation_below", place) * block.hours
+            self._limit(f"hydro_generation_min[{where}]", [column], productivity, least, None, penalty)
         return column
 
     def _limit(
@@ -239,27 +247,28 @@ class _StageBuilder:
         self.lp.coefficient(row, slack, 1.0 if lower is not None else -1.0)
 
     def _thermals(self) -> None:
-        for thermal in self.case.thermals:
-            for block in self.stage.blocks:
-                price = self._price(thermal.cost_per_mwh * block.hours)
+        for place, thermal in enumerate(self.case.thermals):
+            for index, block in enumerate(self.stage.blocks):
+                price = self._price(float(self.data.thermal_cost[place]) * block.hours)
                 name = f"thermal_generation[{thermal.name}, {block.name}]"
-                column = self.lp.column(name, price, thermal.min_mw, thermal.max_mw)
+                least, most = self.data.thermal_min_mw[place, index], self.data.thermal_max_mw[place, index]
+                column = self.lp.column(name, price, float(least), float(most))
                 self.lp.coefficient(self.load[thermal.bus_id, block.id], column, 1.0)
 
     def _lines(self) -> None:
-        for line in self.case.lines:
-            for block in self.stage.blocks:
-                price = self._price(line.exchange_cost_per_mwh * block.hours)
+        for place, line in enumerate(self.case.lines):
+            for index, block in enumerate(self.stage.blocks):
+                price = self._price(float(self.data.exchange_cost[place]) * block.hours)
                 for direction, capacity, sign in (
-                    ("direct", line.direct_mw, 1.0),
-                    ("reverse", line.reverse_mw, -1.0),
+                    ("direct", self.data.line_direct_mw, 1.0),
+                    ("reverse", self.data.line_reverse_mw, -1.0),
                 ):
                     name = f"line_{direction}[{line.name}, {block.name}]"
-                    column = self.lp.column(name, price, 0.0, capacity)
+                    column = self.lp.column(name, price, 0.0, float(capacity[place, index]))
                     self.lp.coefficient(self.load[line.target_bus_id, block.id], column, sign)
                     self.lp.coefficient(self.load[line.source_bus_id, block.id], column, -sign)
 
-    def _bus(self, bus: Bus) -> None:
+    def _bus(self, place: int, bus: Bus) -> None:
         for block in self.stage.blocks:
             row = self.load[bus.id, block.id]
             for number, segment in enumerate(bus.deficit_segments, start=1):
@@ -267,6 +276,6 @@ class _StageBuilder:
                 price = self._price(segment.cost_per_mwh * block.hours)
                 name = f"bus_deficit[{bus.name}, {number}, {block.name}]"
                 self.lp.coefficient(row, self.lp.column(name, price, 0.0, depth), 1.0)
-            price = self._price(bus.excess_cost_per_mwh * block.hours)
+            price = self._price(float(self.data.excess_cost[place]) * block.hours)
             column = self.lp.column(f"bus_excess[{bus.name}, {block.name}]", price)
             self.lp.coefficient(row, column, -1.0)

@@ -15,12 +15,13 @@ from cobre.case.model import (
     Case,
     DeficitSegment,
     Hydro,
-    HydroPenalties,
     Stage,
     Thermal,
     TrainingOptions,
     UnitGroup,
 )
+from cobre.case.model.horizon import chain_graph
+from cobre.case.model.uniform import constant_production, scenarios, stage_data
 from cobre.native import cache_directory, kernel_cache_stats
 from cobre.sddp.iteration import iterate_local
 from cobre.sddp.training import train
@@ -67,42 +68,7 @@ def warm_kernels() -> WarmupReport:
 
 def tiny_study() -> Case:
     """Return a study of two stages: one bus, one thermal, one reservoir with random inflow."""
-    penalties = HydroPenalties(
-        spillage=0.01,
-        turbined=0.0,
-        storage_violation_below=5000.0,
-        turbined_violation_below=500.0,
-        outflow_violation_below=500.0,
-        outflow_violation_above=500.0,
-        generation_violation_below=1000.0,
-        inflow_nonnegativity=1000.0,
-    )
-    units = UnitGroup(
-        id=0,
-        name="units",
-        bus_id=0,
-        min_generation_mw=0.0,
-        max_generation_mw=50.0,
-        min_turbined_m3s=0.0,
-        max_turbined_m3s=50.0,
-    )
-    hydro = Hydro(
-        id=0,
-        name="hydro",
-        downstream_id=None,
-        min_storage_hm3=0.0,
-        max_storage_hm3=100.0,
-        initial_storage_hm3=50.0,
-        min_outflow_m3s=0.0,
-        max_outflow_m3s=None,
-        min_turbined_m3s=0.0,
-        max_turbined_m3s=50.0,
-        min_generation_mw=0.0,
-        max_generation_mw=50.0,
-        unit_groups=(units,),
-        productivity_mw_per_m3s=(1.0,) * _STAGES,
-        penalties=penalties,
-    )
+    hydro = Hydro(0, "hydro", None, (UnitGroup(0, "units", 0),), initial_storage_hm3=50.0)
     stages = tuple(
         Stage(
             id=position,
@@ -121,13 +87,35 @@ def tiny_study() -> Case:
             tree_seed=1, forward_passes=1, iteration_limit=1, inflow_method="penalty", cost_scale_factor=None
         ),
         stages=stages,
-        buses=(Bus(0, "bus", (DeficitSegment(None, 1000.0),), 1.0),),
+        graph=chain_graph(_STAGES),
+        buses=(Bus(0, "bus", (DeficitSegment(None, 1000.0),)),),
         lines=(),
-        thermals=(Thermal(0, "thermal", 0, 0.0, 100.0, 50.0),),
+        thermals=(Thermal(0, "thermal", 0),),
         hydros=(hydro,),
-        inflow_mean_m3s=np.full((_STAGES, 1), 20.0),
-        inflow_std_m3s=np.full((_STAGES, 1), 5.0),
-        load_mean_mw=np.full((_STAGES, 1), 60.0),
-        load_std_mw=np.zeros((_STAGES, 1)),
-        load_factor=tuple(np.ones((1, 1)) for _ in range(_STAGES)),
+        stage_data=(
+            stage_data(
+                1,
+                hydros=1,
+                thermals=1,
+                thermal_max_mw=100.0,
+                thermal_cost=50.0,
+                storage_max_hm3=100.0,
+                turbined_max_m3s=50.0,
+                generation_max_mw=50.0,
+                group_turbined_max_m3s=50.0,
+                group_generation_max_mw=50.0,
+                excess_cost=1.0,
+                penalties={"spillage": 0.01, "inflow_nonnegativity": 1000.0},
+            ),
+        )
+        * _STAGES,
+        production=constant_production(_STAGES, [1.0]),
+        scenarios=scenarios(
+            inflow_mean_m3s=np.full((_STAGES, 1), 20.0),
+            inflow_std_m3s=np.full((_STAGES, 1), 5.0),
+            load_mean_mw=np.full((_STAGES, 1), 60.0),
+            load_std_mw=np.zeros((_STAGES, 1)),
+        ),
+        evaporation=((None,),) * _STAGES,
+        generic=((),) * _STAGES,
     )

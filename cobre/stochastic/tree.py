@@ -141,7 +141,7 @@ def _same_group(previous: Stage, stage: Stage) -> bool:
 def _noisy_buses(case: Case) -> NDArray[np.int64]:
     ids = np.array([bus.id for bus in case.buses], dtype=np.int64)
     by_id = np.argsort(ids, kind="stable").astype(np.int64)
-    noisy = np.any(case.load_std_mw[:, by_id] > 0.0, axis=0)
+    noisy = np.any(case.scenarios.load_std_mw[:, by_id] > 0.0, axis=0)
     positions: NDArray[np.int64] = by_id[noisy]
     return positions
 
@@ -151,8 +151,8 @@ def _inflow(
 ) -> NDArray[np.float64]:
     eta = np.empty_like(noise, order="C")
     eta[:, hydro_order] = noise
-    std = case.inflow_std_m3s[of_row]
-    inflow: NDArray[np.float64] = case.inflow_mean_m3s[of_row] + std * eta
+    std = case.scenarios.inflow_std_m3s[of_row]
+    inflow: NDArray[np.float64] = case.scenarios.inflow_mean_m3s[of_row] + std * eta
     if case.training.inflow_method in _TRUNCATING:
         # A flow without noise is not truncated: nothing random made it negative.
         np.maximum(inflow, 0.0, out=inflow, where=std > 0.0)
@@ -162,8 +162,8 @@ def _inflow(
 def _load(
     case: Case, of_row: NDArray[np.int64], noisy_buses: NDArray[np.int64], noise: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    load: NDArray[np.float64] = np.ascontiguousarray(case.load_mean_mw[of_row], dtype=np.float64)
-    std = case.load_std_mw[of_row]
+    load: NDArray[np.float64] = np.ascontiguousarray(case.scenarios.load_mean_mw[of_row], dtype=np.float64)
+    std = case.scenarios.load_std_mw[of_row]
     load[:, noisy_buses] = np.maximum(0.0, load[:, noisy_buses] + std[:, noisy_buses] * noise)
     return load
 

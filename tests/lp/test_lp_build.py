@@ -5,6 +5,7 @@ import pytest
 from studies import cascade_study, with_training
 
 from cobre.case.model import Case
+from cobre.case.model.uniform import constant_production
 from cobre.lp import StageTemplate, build_templates
 from cobre.lp.assembly import LpAssembly
 from cobre.stochastic import build_opening_tree
@@ -80,24 +81,23 @@ def test_right_hand_side_adds_state_noise_and_load_factor():
 
 def test_turbine_limit_is_the_tighter_of_flow_and_power():
     case = cascade_study(hydros=1, buses=1, blocks=1)
-    plant = case.hydros[0]
     for productivity, most in ((0.8, 75.0), (0.5, 80.0), (0.0, 80.0)):
-        changed = replace(plant, productivity_mw_per_m3s=(productivity,) * len(case.stages))
-        template = templates_of(replace(case, hydros=(changed,)))[0]
+        production = constant_production(len(case.stages), [productivity])
+        template = templates_of(replace(case, production=production))[0]
         column = template.col_names.index("hydro_turbined[plant 0, block 0]")
         assert template.col_upper[column] == most
 
 
 def test_future_cost_bound_is_valid_also_with_rewards_and_minimum_generation():
     case = cascade_study(stages=3, thermals=1, buses=1, blocks=1)
-    paid = replace(case.thermals[0], min_mw=10.0, cost_per_mwh=20.0)
-    first, middle, last = templates_of(replace(case, thermals=(paid,)))
+    paid = replace(case.stage_data[0], thermal_min_mw=np.full((1, 1), 10.0), thermal_cost=np.array([20.0]))
+    first, middle, last = templates_of(replace(case, stage_data=(paid,) * 3))
     must_run = 720.0 * 10.0 * 20.0 / first.cost_scale
     assert middle.col_lower[middle.theta_col] == pytest.approx(must_run)
     assert first.col_lower[first.theta_col] == pytest.approx(must_run * (1 + 0.99))
     assert (last.col_lower[last.theta_col], last.col_upper[last.theta_col]) == (0.0, 0.0)
-    rewarded = replace(case.thermals[0], cost_per_mwh=-20.0)
-    first, middle, _ = templates_of(replace(case, thermals=(rewarded,)))
+    rewarded = replace(case.stage_data[0], thermal_cost=np.array([-20.0]))
+    first, middle, _ = templates_of(replace(case, stage_data=(rewarded,) * 3))
     assert middle.col_lower[middle.theta_col] == pytest.approx(-720.0 * 30.0 * 20.0 / first.cost_scale)
     assert first.col_lower[first.theta_col] == pytest.approx(1.99 * middle.col_lower[middle.theta_col])
 

@@ -103,9 +103,11 @@ def test_the_failing_pass_and_opening_are_named(tmp_path):
     case = cascade_study(
         hydros=1, thermals=1, buses=1, stages=2, blocks=1, openings=4, passes=5, noise=0.0, seed=2
     )
-    std = np.zeros_like(case.inflow_std_m3s)
+    std = np.zeros_like(case.scenarios.inflow_std_m3s)
     std[1, 0] = 400.0
-    case = with_training(replace(case, inflow_std_m3s=std), inflow_method="none")
+    case = with_training(
+        replace(case, scenarios=replace(case.scenarios, inflow_std_m3s=std)), inflow_method="none"
+    )
     with pytest.raises(SolverError) as caught:
         train(case, failure_directory=tmp_path)
     error = caught.value

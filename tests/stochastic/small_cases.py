@@ -14,48 +14,20 @@ from cobre.case.model import (
     Case,
     DeficitSegment,
     Hydro,
-    HydroPenalties,
     InflowMethod,
     Stage,
     TrainingOptions,
 )
-
-NO_PENALTIES = HydroPenalties(
-    spillage=0.0,
-    turbined=0.0,
-    storage_violation_below=0.0,
-    turbined_violation_below=0.0,
-    outflow_violation_below=0.0,
-    outflow_violation_above=0.0,
-    generation_violation_below=0.0,
-    inflow_nonnegativity=0.0,
-)
+from cobre.case.model.horizon import chain_graph
+from cobre.case.model.uniform import constant_production, scenarios, stage_data
 
 
-def make_hydro(id: int, n_stages: int) -> Hydro:
-    return Hydro(
-        id=id,
-        name=f"hydro {id}",
-        downstream_id=None,
-        min_storage_hm3=0.0,
-        max_storage_hm3=100.0,
-        initial_storage_hm3=50.0,
-        min_outflow_m3s=0.0,
-        max_outflow_m3s=None,
-        min_turbined_m3s=0.0,
-        max_turbined_m3s=50.0,
-        min_generation_mw=0.0,
-        max_generation_mw=50.0,
-        unit_groups=(),
-        productivity_mw_per_m3s=(1.0,) * n_stages,
-        penalties=NO_PENALTIES,
-    )
+def make_hydro(id: int) -> Hydro:
+    return Hydro(id=id, name=f"hydro {id}", downstream_id=None, unit_groups=(), initial_storage_hm3=50.0)
 
 
 def make_bus(id: int) -> Bus:
-    return Bus(
-        id=id, name=f"bus {id}", deficit_segments=(DeficitSegment(None, 1000.0),), excess_cost_per_mwh=1.0
-    )
+    return Bus(id=id, name=f"bus {id}", deficit_segments=(DeficitSegment(None, 1000.0),))
 
 
 def make_stage(
@@ -103,10 +75,16 @@ def make_case(
         buses=tuple(make_bus(id) for id in bus_ids),
         lines=(),
         thermals=(),
-        hydros=tuple(make_hydro(id, len(stages)) for id in hydro_ids),
-        inflow_mean_m3s=table(inflow_mean, len(hydro_ids)),
-        inflow_std_m3s=table(inflow_std, len(hydro_ids)),
-        load_mean_mw=table(load_mean, len(bus_ids)),
-        load_std_mw=table(load_std, len(bus_ids)),
-        load_factor=tuple(np.ones((len(bus_ids), 1)) for _ in stages),
+        graph=chain_graph(len(stages)),
+        hydros=tuple(make_hydro(id) for id in hydro_ids),
+        stage_data=(stage_data(1, hydros=len(hydro_ids), groups=0, buses=len(bus_ids)),) * len(stages),
+        production=constant_production(len(stages), [1.0] * len(hydro_ids)),
+        scenarios=scenarios(
+            inflow_mean_m3s=table(inflow_mean, len(hydro_ids)),
+            inflow_std_m3s=table(inflow_std, len(hydro_ids)),
+            load_mean_mw=table(load_mean, len(bus_ids)),
+            load_std_mw=table(load_std, len(bus_ids)),
+        ),
+        evaporation=((None,) * len(hydro_ids),) * len(stages),
+        generic=((),) * len(stages),
     )

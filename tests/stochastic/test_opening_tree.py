@@ -92,10 +92,13 @@ def test_order_of_entities_does_not_matter():
         given,
         hydros=tuple(given.hydros[i] for i in shuffle),
         buses=tuple(given.buses[i] for i in shuffle),
-        inflow_mean_m3s=given.inflow_mean_m3s[:, shuffle],
-        inflow_std_m3s=given.inflow_std_m3s[:, shuffle],
-        load_mean_mw=given.load_mean_mw[:, shuffle],
-        load_std_mw=given.load_std_mw[:, shuffle],
+        scenarios=dataclasses.replace(
+            given.scenarios,
+            inflow_mean_m3s=given.scenarios.inflow_mean_m3s[:, shuffle],
+            inflow_std_m3s=given.scenarios.inflow_std_m3s[:, shuffle],
+            load_mean_mw=given.scenarios.load_mean_mw[:, shuffle],
+            load_std_mw=given.scenarios.load_std_mw[:, shuffle],
+        ),
     )
     tree, other = build_opening_tree(given), build_opening_tree(shuffled)
     np.testing.assert_array_equal(other.noise, tree.noise)
@@ -189,5 +192,5 @@ def test_a_study_without_noise_or_hydros_has_rows_all_the_same():
 def test_the_tree_does_not_share_memory_with_the_study():
     case = make_case([make_stage(0, 1)])
     tree = build_opening_tree(case)
-    assert not np.shares_memory(tree.load_mw, case.load_mean_mw)
-    assert not np.shares_memory(tree.inflow_m3s, case.inflow_mean_m3s)
+    assert not np.shares_memory(tree.load_mw, case.scenarios.load_mean_mw)
+    assert not np.shares_memory(tree.inflow_m3s, case.scenarios.inflow_mean_m3s)
