@@ -375,3 +375,4 @@ def test_columns_of_nulls_only(tmp_path: Path) -> None:
     rows = rows_of("thermal", thermal_id=0, stage_id=0, block_id=None, max_generation_mw=None)
     case = load(write_case(tmp_path, extra=rows))
     assert case.stage_data[0].thermal_max_mw.tolist() == [[40, 40], [40, 40]]
+    assert "has no effect" in pick(case.warnings, "SemanticAmbiguity", file=bounds("thermal")).message

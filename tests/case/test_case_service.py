@@ -10,6 +10,8 @@ from rich_files import CONTRACTS, NCS, NCS_FACTORS, PUMPING, bounds, registries
 
 from cobre.case import load
 from cobre.case.model import Diversion, Filling, HydroStatus
+from cobre.case.schema import system as schema
+from cobre.case.schema.penalties import PenaltiesFile
 from cobre.units import HM3_PER_M3S_HOUR
 
 OPERATING, OUT, FILLING = HydroStatus
@@ -294,3 +296,15 @@ def test_a_dangling_id_is_found_in_an_entry_with_other_faults(tmp_path: Path) ->
     pick(errors, "InvalidReference", file=PUMPING, field="source_hydro_id", value=88)
     pick(errors, "SchemaViolation", file=PUMPING, field="unknown")
     assert len(errors) == 3
+
+
+@pytest.mark.parametrize(
+    "model", [getattr(schema, name) for name in dir(schema) if name.endswith("File")] + [PenaltiesFile]
+)
+def test_every_field_is_described(model: Any) -> None:
+    """The JSON Schemas of the files carry a description of every key."""
+    exported = model.model_json_schema()
+    for name, entry in {"file": exported, **exported["$defs"]}.items():
+        assert entry["description"], name
+        for key, field in entry["properties"].items():
+            assert "description" in field or key == "$schema", f"{name}.{key}"
