@@ -8,19 +8,25 @@ from pathlib import Path
 
 from cobre.case import layout
 from cobre.case.anticipated import check_anticipated, check_committed, commit_ahead
+from cobre.case.bounds import read_bounds, stage_axis
 from cobre.case.checks.config import check_config
 from cobre.case.checks.initial import check_initial
+from cobre.case.checks.limits import check_limits
 from cobre.case.checks.quality import check_inflow_noise, check_penalty_order, check_unused_buses
 from cobre.case.checks.references import check_faulty_entries
+from cobre.case.checks.registries import check_registries
+from cobre.case.checks.service import check_service
 from cobre.case.checks.stages import check_stages, study_stages
 from cobre.case.checks.system import check_system
 from cobre.case.load_factors import check_load_factors
 from cobre.case.model import Case
+from cobre.case.ncs_factors import check_ncs_factors
 from cobre.case.problems import Reporter
 from cobre.case.production import resolve_productivity
 from cobre.case.resolve import resolve
 from cobre.case.scenarios import load_scenarios
 from cobre.case.sources import read_sources
+from cobre.case.stage_arrays import resolve_stage_data
 from cobre.case.travel import check_travel
 from cobre.errors import Problem, ValidationError
 
@@ -92,20 +98,30 @@ def _check_files(root: Path, reporter: Reporter) -> Case | None:
     check_stages(sources, reporter)
     sources = study_stages(sources)
     check_system(sources, reporter)
+    check_registries(sources, reporter)
+    stages = stage_axis(sources)
+    check_service(sources, stages, reporter)
     check_initial(sources, reporter)
     check_travel(sources, reporter)
     check_anticipated(sources, reporter)
     check_faulty_entries(sources, reporter)
     check_load_factors(sources, reporter)
+    check_ncs_factors(sources, reporter)
     check_penalty_order(sources, reporter)
+    bounds = read_bounds(root, sources, reporter)
+    limits = check_limits(sources, bounds, stages, reporter)
     productivity = resolve_productivity(sources, reporter)
     scenarios = load_scenarios(root, sources, reporter)
     if reporter.errors or productivity is None or scenarios is None:
         return None
+    penalties = sources.penalties.root
+    if penalties is None or bounds is None or limits is None:
+        return None
     check_inflow_noise(sources, scenarios.inflow_std_m3s, reporter)
     check_unused_buses(sources, scenarios, reporter)
-    case = resolve(root, sources, productivity, scenarios, tuple(_by_file(reporter.warnings)))
-    case = commit_ahead(case, sources)
+    stage_data = resolve_stage_data(sources, penalties, bounds, limits)
+    warnings = tuple(_by_file(reporter.warnings))
+    case = commit_ahead(resolve(root, sources, stage_data, productivity, scenarios, warnings), sources)
     check_committed(case, reporter)
     return None if reporter.errors else case
 

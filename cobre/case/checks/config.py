@@ -11,6 +11,7 @@ from cobre.case.schema.config import (
     ByNode,
     ConfigFile,
     EnumeratedTraining,
+    Estimation,
     Gap,
     IterationLimit,
     SimulationScenarioSource,
@@ -19,6 +20,12 @@ from cobre.case.schema.config import (
 from cobre.case.sources import Sources
 
 _FILE = layout.CONFIG
+_SOLVER_DEFAULTS = {"retry_max_attempts": 5, "retry_time_budget_seconds": 30.0}
+_DEFAULT_ESTIMATION = (
+    None,
+    Estimation(),
+    Estimation(max_order=6, order_selection="pacf", min_observations_per_season=30),
+)
 
 
 def check_config(root: Path, sources: Sources, reporter: Reporter) -> None:
@@ -221,8 +228,7 @@ def _warn_no_effect(config: ConfigFile, sources: Sources, reporter: Reporter) ->
             value=True,
             suggestion='Use "selection": {"method": "enumerated"} for an exact upper bound.',
         )
-    given = config.estimation.model_dump(exclude_none=True) if config.estimation is not None else {}
-    if given and layout.INFLOW_HISTORY not in sources.present:
+    if config.estimation not in _DEFAULT_ESTIMATION and layout.INFLOW_HISTORY not in sources.present:
         reporter.warning(
             "SemanticAmbiguity",
             f"{_FILE}: estimation has no effect without {layout.INFLOW_HISTORY}.",
@@ -233,18 +239,14 @@ def _warn_no_effect(config: ConfigFile, sources: Sources, reporter: Reporter) ->
 
 
 def _tuning_keys(config: ConfigFile) -> list[str]:
+    """Return the keys that only tune the peer's solver; those of simulation wait for its command."""
     keys = []
     if config.training.solver is not None:
         for name, value in config.training.solver.model_dump(exclude_none=True).items():
             inner = value if isinstance(value, dict) else {"": value}
-            keys += [f"training.solver.{name}.{key}".rstrip(".") for key in inner]
+            if _SOLVER_DEFAULTS.get(name) != value:
+                keys += [f"training.solver.{name}.{key}".rstrip(".") for key in inner]
     parallelism = config.training.parallelism
     if parallelism is not None and isinstance(parallelism.backward_scheduler, ByNode):
         keys.append("training.parallelism.backward_scheduler")
-    if config.simulation is not None:
-        if config.simulation.solver is not None:
-            solver = config.simulation.solver.model_dump(exclude_none=True)
-            keys += [f"simulation.solver.{name}" for name in solver]
-        if config.simulation.io_channel_capacity is not None:
-            keys.append("simulation.io_channel_capacity")
     return keys
