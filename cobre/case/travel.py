@@ -16,6 +16,7 @@ from cobre.case.problems import Reporter, name_entity
 from cobre.case.schema.initial import DefluenceEntry
 from cobre.case.schema.system import HydroEntry
 from cobre.case.sources import Sources
+from cobre.case.stats import name_group
 from cobre.units import HM3_PER_M3S_HOUR
 
 _FILE = layout.INITIAL_CONDITIONS
@@ -33,20 +34,13 @@ def check_travel(sources: Sources, reporter: Reporter) -> None:
     if not clean or start is None:
         return
     windows = by_entity(entries, "hydro_id")
+    unused: list[int] = []
     for hydro in sorted(sources.hydros.items, key=lambda item: item.id):
         own = [window for _, window in windows.get(hydro.id, [])]
         entity = name_entity("hydro", hydro.id, hydro.name)
         travel = hydro.travel_time_hours or 0.0
         if travel <= 0.0:
-            if own:
-                reporter.warning(
-                    "SemanticAmbiguity",
-                    f"{_FILE}: {_FIELD} of {entity} have no effect, since it has no travel_time_hours.",
-                    file=_FILE,
-                    entity=entity,
-                    field=_FIELD,
-                    suggestion="Give the plant a travel time, or remove the releases.",
-                )
+            unused += [hydro.id] if own else []
             continue
         covered = covered_back(own, start)
         if _operates_at_start(hydro, sources) and covered * 24.0 < travel:
@@ -60,6 +54,16 @@ def check_travel(sources: Sources, reporter: Reporter) -> None:
                 value=covered,
                 suggestion="Give its releases without a gap for the whole travel time before the study.",
             )
+    if unused:
+        who = name_group("hydro", unused, sources.hydros.names)
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{_FILE}: {_FIELD} of {who} have no effect without a travel_time_hours.",
+            file=_FILE,
+            entity=who,
+            field=_FIELD,
+            suggestion="Give the plant a travel time, or remove the releases.",
+        )
 
 
 def _operates_at_start(hydro: HydroEntry, sources: Sources) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from case_builder import errors_of, only, pick, warnings_of, write_case
 
-from cobre.case import load
+from cobre.case import check, load
 from cobre.case.model import RiskMeasure
 
 MONTHS = [{"id": n, "label": f"M{n + 1}", "month_start": n + 1} for n in range(12)]
@@ -154,6 +154,16 @@ def test_risk_measure_blocks_and_state(tmp_path: Path) -> None:
 def test_risk_measure_faults(tmp_path: Path, measure: Any, kind: str, field: str) -> None:
     path = write_case(tmp_path, stages=lambda f: f["stages"][0].update(risk_measure=measure))
     only(path, kind, entity="stage 0", field=field)
+
+
+def test_sobol_points_want_a_power_of_two(tmp_path: Path) -> None:
+    def edit(file: dict) -> None:
+        for stage, count in zip(file["stages"], (1, 6, 8), strict=True):
+            stage.update(sampling_method="qmc_sobol", num_openings=count)
+
+    _, errors, warnings = check(write_case(tmp_path, stages=edit))
+    assert [problem.kind for problem in errors] == ["NotImplemented"] * 3
+    pick(warnings, "ModelQuality", rule="5b.25", entity="stage 1")
 
 
 NODES = [(10, 0), (20, 1), (21, 1), (30, 2)]

@@ -9,7 +9,7 @@ import pytest
 from case_builder import errors_of, only, pick, warnings_of, write_case
 from test_case_horizon import MONTHS
 
-from cobre.case import load
+from cobre.case import check, load
 
 AR = "scenarios/inflow_ar_coefficients.parquet"
 ANNUAL = "scenarios/inflow_annual_component.parquet"
@@ -178,6 +178,32 @@ def test_correlation_is_refused_unless_it_is_neutral(tmp_path: Path) -> None:
 )
 def test_correlation_faults(tmp_path: Path, content: dict, kind: str, context: dict) -> None:
     pick(errors_of(write_case(tmp_path, extra={CORRELATION: content}))[:1], kind, file=CORRELATION, **context)
+
+
+def test_impossible_correlations_are_warned_of(tmp_path: Path) -> None:
+    """Three plants cannot all be opposite to each other."""
+    three = [{"type": "load", "id": 0}, {"type": "load", "id": 3}]
+    content = correlation(entities=three, matrix=[[1.0, -1.0], [-1.0, 1.0]])
+    assert check(write_case(tmp_path / "a", extra={CORRELATION: content}))[2] == []
+
+    def more(file: dict) -> None:
+        file["buses"].append({"id": 8, "name": "EAST", "operational_start_date": "1900-01-01"})
+
+    matrix = [[1.0, -0.9, -0.9], [-0.9, 1.0, -0.9], [-0.9, -0.9, 1.0]]
+    content = correlation(entities=[*three, {"type": "load", "id": 8}], matrix=matrix)
+    path = write_case(tmp_path / "b", buses=more, load=None, extra={CORRELATION: content})
+    assert "semidefinite" in pick(check(path)[2], "ModelQuality", file=CORRELATION).message
+
+
+def test_repeated_rows_are_found_among_wide_ids(tmp_path: Path) -> None:
+    low, high = -(2**31), 2**31 - 1
+    table = {
+        "stage_id": [0, 0, 0, 0],
+        "opening_index": [low, high, low, 0],
+        "entity_index": [high, low, high, 0],
+        "value": [0.0] * 4,
+    }
+    pick(errors_of(write_case(tmp_path, extra={NOISE: table})), "DuplicateId", file=NOISE, value=high)
 
 
 def openings(dimension: int = 3, **columns: Any) -> dict[str, Any]:

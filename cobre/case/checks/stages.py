@@ -43,6 +43,7 @@ def check_stages(sources: Sources, reporter: Reporter) -> None:
     check_graph(sources, reporter)
     _check_openings(stages.root, reporter)
     _check_state_variables(stages.root, reporter)
+    _warn_sobol(stages.root, reporter)
     graph = stages.root.policy_graph
     overrides = transition_rates(graph.transitions or [])
     for stage in stages.items:
@@ -162,6 +163,25 @@ def _check_openings(file: StagesFile, reporter: Reporter) -> None:
                 value=stage.num_openings,
                 suggestion="Remove num_openings from this stage.",
             )
+
+
+def _warn_sobol(file: StagesFile, reporter: Reporter) -> None:
+    uneven = [
+        stage.id
+        for stage in file.stages
+        if stage.sampling_method == "qmc_sobol" and stage.num_openings and stage.num_openings.bit_count() > 1
+    ]
+    if uneven:
+        reporter.warning(
+            "ModelQuality",
+            f"{_FILE}: num_openings of stage {short_ids(uneven)} is no power of 2, so that Sobol points do not "
+            "fill space evenly.",
+            file=_FILE,
+            entity=f"stage {short_ids(uneven)}",
+            field="num_openings",
+            rule="5b.25",
+            suggestion="Use 2, 4, 8, 16, ... openings.",
+        )
 
 
 def _check_state_variables(file: StagesFile, reporter: Reporter) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre.case import layout
 from cobre.case.problems import Reporter, known_ids, short_ids, suggest_name
@@ -14,6 +15,7 @@ from cobre.case.sources import Sources
 
 _FILE = layout.CORRELATION
 _SYMMETRY_TOLERANCE = 1e-10
+_EIGENVALUE_TOLERANCE = 1e-8
 _DEFAULT = "default"
 
 
@@ -161,7 +163,7 @@ def _check_matrix(group: CorrelationGroup, place: str, reporter: Reporter) -> No
         _report("InvalidValue", f"{field} must have 1 on its diagonal", field, None, reporter)
     if (np.abs(matrix - matrix.T) > _SYMMETRY_TOLERANCE).any():
         _report("InvalidValue", f"{field} must be symmetric", field, None, reporter)
-    elif float(np.linalg.eigvalsh(matrix)[0]) < -1e-8:
+    elif not _is_semidefinite(matrix):
         reporter.warning(
             "ModelQuality",
             f"{_FILE}: {field} is not positive semidefinite; its negative part is left out.",
@@ -169,3 +171,11 @@ def _check_matrix(group: CorrelationGroup, place: str, reporter: Reporter) -> No
             field=field,
             suggestion="Give correlations that are possible together.",
         )
+
+
+def _is_semidefinite(matrix: NDArray[np.float64]) -> bool:
+    try:
+        np.linalg.cholesky(matrix + _EIGENVALUE_TOLERANCE * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return True

@@ -133,19 +133,17 @@ class Rows:
 
     def unique(self, *columns: str) -> None:
         """Report each combination of ids that occurs in more than one row."""
-        keys = np.stack([self.table[column].astype(np.int64) for column in columns], axis=1)
-        if not keys.size:
-            return
-        found, first, counts = np.unique(keys, axis=0, return_index=True, return_counts=True)
-        repeated = np.flatnonzero(counts > 1)
-        for index in repeated[:MAX_LISTED].tolist():
-            key: Sequence[int] = found[index].tolist()
+        codes = _codes([self.table[column] for column in columns])
+        ordered = np.sort(codes)
+        repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+        for code in repeated[:MAX_LISTED].tolist():
+            rows = np.flatnonzero(codes == code).tolist()
+            key = [int(self.table[column][rows[0]]) for column in columns]
             place = ", ".join(f"{column} {value}" for column, value in zip(columns, key, strict=True))
-            rows = np.flatnonzero((keys == found[index]).all(axis=1)).tolist()
             self.error(
                 "DuplicateId",
                 f"rows {short_ids(rows)} are all for {place}.",
-                entity=self.entity(int(first[index])),
+                entity=self.entity(rows[0]),
                 field=columns[-1],
                 value=key[-1],
                 suggestion="Keep one of them.",
@@ -160,3 +158,21 @@ class Rows:
             f"the file asks for {feature}, which is not supported yet.",
             suggestion="Remove the file to run the case without this feature.",
         )
+
+
+def _codes(columns: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
+    """Return one number for each row, the same exactly where all columns agree."""
+    codes = np.zeros(columns[0].size, np.int64)
+    size = 1
+    for column in columns:
+        if not column.size:
+            break
+        low, span = int(column.min()), int(column.max()) - int(column.min()) + 1
+        part = column.astype(np.int64) - low
+        if size * span >= 2**62:
+            # Wide ranges of ids: number what occurs instead, which is never more than the rows.
+            codes, part = (np.unique(values, return_inverse=True)[1] for values in (codes, part))
+            size, span = int(codes.max()) + 1, int(part.max()) + 1
+        codes = codes * span + part
+        size *= span
+    return codes

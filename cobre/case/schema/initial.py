@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from cobre.case.schema.base import Count, FormatModel, Id, IsoDate, NonNegative, Positive, RootModel
+from typing import Annotated
+
+from pydantic import Field
+
+from cobre.case.schema.base import Count, FormatModel, Hours, Id, IsoDate, NonNegative, RootModel
 
 
 class StorageEntry(FormatModel):
@@ -31,7 +35,7 @@ class DefluenceEntry(Window):
     """Mean release (turbined and spilt) of a plant before the study, part of which is still under way."""
 
     hydro_id: Id
-    value_m3s: NonNegative
+    value_m3s: Annotated[float, Field(ge=0, le=1e12)]
 
 
 class CommitmentEntry(Window):
@@ -57,7 +61,7 @@ class PostStudyStageEntry(FormatModel):
     """A period after the study, in which commitments made inside it are delivered."""
 
     start_date: IsoDate
-    duration_hours: Positive
+    duration_hours: Hours
 
 
 class PostStudyThermalBounds(FormatModel):

@@ -9,10 +9,10 @@ from pydantic_core import PydanticCustomError
 
 from cobre.case.schema.base import (
     FormatModel,
+    Hours,
     Id,
     IsoDate,
     NonNegative,
-    Positive,
     PositiveCount,
     RootModel,
     unsupported,
@@ -31,7 +31,7 @@ class BlockEntry(FormatModel):
     id: Id
     """0, 1, 2, ...; in a chronological stage also the order in time."""
     name: str
-    hours: Positive
+    hours: Hours
     """Duration, h."""
 
 
