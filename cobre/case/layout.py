@@ -11,6 +11,7 @@ CONFIG = "config.json"
 PENALTIES = "penalties.json"
 STAGES = "stages.json"
 INITIAL_CONDITIONS = "initial_conditions.json"
+POST_STUDY = "post_study_stages.json"
 BUSES = "system/buses.json"
 LINES = "system/lines.json"
 THERMALS = "system/thermals.json"
@@ -20,7 +21,16 @@ PUMPING_STATIONS = "system/pumping_stations.json"
 CONTRACTS = "system/energy_contracts.json"
 PRODUCTION_MODELS = "system/hydro_production_models.json"
 INFLOW_STATS = "scenarios/inflow_seasonal_stats.parquet"
+INFLOW_HISTORY = "scenarios/inflow_history.parquet"
+INFLOW_AR = "scenarios/inflow_ar_coefficients.parquet"
+INFLOW_ANNUAL = "scenarios/inflow_annual_component.parquet"
 LOAD_STATS = "scenarios/load_seasonal_stats.parquet"
+NCS_STATS = "scenarios/non_controllable_stats.parquet"
+CORRELATION = "scenarios/correlation.json"
+NOISE_OPENINGS = "scenarios/noise_openings.parquet"
+EXTERNAL_INFLOW = "scenarios/external_inflow_scenarios.parquet"
+EXTERNAL_LOAD = "scenarios/external_load_scenarios.parquet"
+EXTERNAL_NCS = "scenarios/external_ncs_scenarios.parquet"
 LOAD_FACTORS = "scenarios/load_factors.json"
 NCS_FACTORS = "scenarios/non_controllable_factors.json"
 THERMAL_BOUNDS = "constraints/thermal_bounds.parquet"
@@ -37,12 +47,22 @@ NCS_COSTS = "constraints/penalty_overrides_ncs.parquet"
 
 REQUIRED = (CONFIG, PENALTIES, STAGES, INITIAL_CONDITIONS, BUSES, LINES, THERMALS, HYDROS)
 OPTIONAL = (
+    POST_STUDY,
     NON_CONTROLLABLES,
     PUMPING_STATIONS,
     CONTRACTS,
     PRODUCTION_MODELS,
     INFLOW_STATS,
+    INFLOW_HISTORY,
+    INFLOW_AR,
+    INFLOW_ANNUAL,
     LOAD_STATS,
+    NCS_STATS,
+    CORRELATION,
+    NOISE_OPENINGS,
+    EXTERNAL_INFLOW,
+    EXTERNAL_LOAD,
+    EXTERNAL_NCS,
     LOAD_FACTORS,
     NCS_FACTORS,
     THERMAL_BOUNDS,
@@ -59,20 +79,10 @@ OPTIONAL = (
 )
 
 UNSUPPORTED = {
-    "post_study_stages.json": "post-study stages",
     "system/hydro_geometry.parquet": "reservoir geometry (evaporation, head)",
     "system/fpha_hyperplanes.parquet": "piecewise production functions (FPHA)",
     "system/hydro_energy_productivity.parquet": "productivity by table",
     "system/tailrace_curves.parquet": "tailrace curves",
-    "scenarios/inflow_history.parquet": "estimating inflow models from history",
-    "scenarios/inflow_ar_coefficients.parquet": "autoregressive inflow models",
-    "scenarios/inflow_annual_component.parquet": "annual components of inflow models",
-    "scenarios/non_controllable_stats.parquet": "non-controllable sources",
-    "scenarios/correlation.json": "correlated noise",
-    "scenarios/noise_openings.parquet": "openings from a file",
-    "scenarios/external_inflow_scenarios.parquet": "external scenarios",
-    "scenarios/external_load_scenarios.parquet": "external scenarios",
-    "scenarios/external_ncs_scenarios.parquet": "external scenarios",
     "constraints/generic_constraints.json": "generic constraints",
     "constraints/generic_constraint_bounds.parquet": "generic constraints",
     "constraints/generic_parameters.json": "generic constraints",

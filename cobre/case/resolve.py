@@ -7,9 +7,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case.checks.stages import discount_factor, stage_rate, transition_rates
+from cobre.case.anticipated import post_study_stages
+from cobre.case.checks.initial import initial_storage
+from cobre.case.horizon import (
+    resolve_graph,
+    resolve_policy,
+    resolve_seasons,
+    resolve_stages,
+    resolve_training,
+)
 from cobre.case.model import (
-    Block,
     Bus,
     Case,
     Contract,
@@ -25,19 +32,12 @@ from cobre.case.model import (
     Stage,
     StageData,
     Thermal,
-    TrainingOptions,
     UnitGroup,
 )
-from cobre.case.model.horizon import chain_graph
-from cobre.case.schema.config import ConfigFile, EnumeratedTraining, IterationLimit
 from cobre.case.schema.penalties import DeficitSegmentEntry, PenaltiesFile
-from cobre.case.schema.stages import StagesFile
-from cobre.case.schema.system import HydroEntry
 from cobre.case.sources import Sources
-from cobre.case.stats import SeasonalStats
+from cobre.case.travel import water_under_way
 from cobre.errors import Problem
-
-DEFAULT_TREE_SEED = 42
 
 
 def resolve(
@@ -45,8 +45,7 @@ def resolve(
     sources: Sources,
     stage_data: tuple[StageData, ...],
     productivity: NDArray[np.float64],
-    inflow: SeasonalStats,
-    load: SeasonalStats,
+    scenarios: Scenarios,
     warnings: tuple[Problem, ...],
 ) -> Case:
     """Build the model from sources that passed every check.
@@ -57,20 +56,19 @@ def resolve(
         Limits and costs of every study stage.
     productivity
         By (stage, hydro), MW/(m3/s).
-    inflow, load
-        By (stage, hydro) in m3/s and by (stage, bus) in MW.
+    scenarios
+        Statistics and external scenarios.
     """
     config, penalties, stages = sources.config.root, sources.penalties.root, sources.stages.root
     if config is None or penalties is None or stages is None:
         raise ValueError("resolve() needs sources without errors")
-    resolved_stages = _stages(stages)
-    hydros = _hydros(sources, np.array([stage.id for stage in resolved_stages], np.int64))
-    num_ncs = len(sources.non_controllables.items)
+    resolved_stages = resolve_stages(stages)
+    hydros = _hydros(sources, resolved_stages)
     return Case(
         path=path,
-        training=_training(config),
+        training=resolve_training(config),
         stages=resolved_stages,
-        graph=chain_graph(len(resolved_stages)),
+        graph=resolve_graph(stages),
         buses=_buses(sources, penalties),
         lines=_lines(sources),
         thermals=_thermals(sources),
@@ -82,65 +80,16 @@ def resolve(
             )
             for by_hydro in productivity
         ),
-        scenarios=Scenarios(
-            inflow_mean_m3s=_frozen(inflow.mean),
-            inflow_std_m3s=_frozen(inflow.std),
-            load_mean_mw=_frozen(load.mean),
-            load_std_mw=_frozen(load.std),
-            ncs_mean=_frozen(np.zeros((len(resolved_stages), num_ncs))),
-            ncs_std=_frozen(np.zeros((len(resolved_stages), num_ncs))),
-            ncs_has_stats=np.zeros(num_ncs, np.bool_),
-        ),
+        scenarios=scenarios,
         evaporation=((None,) * len(hydros),) * len(resolved_stages),
         generic=((),) * len(resolved_stages),
         non_controllables=_non_controllables(sources),
         pumping_stations=_pumping_stations(sources),
         contracts=_contracts(sources),
+        post_study_stages=post_study_stages(sources),
+        seasons=resolve_seasons(stages),
+        policy=resolve_policy(path, config),
         warnings=warnings,
-    )
-
-
-def _frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    fixed = np.ascontiguousarray(array, dtype=np.float64)
-    fixed.setflags(write=False)
-    return fixed
-
-
-def _training(config: ConfigFile) -> TrainingOptions:
-    training, modeling = config.training, config.modeling
-    if isinstance(training.selection, EnumeratedTraining):
-        raise ValueError("resolve() needs sources without errors")
-    seed = training.tree_seed
-    method = modeling.inflow_non_negativity.method if modeling and modeling.inflow_non_negativity else None
-    return TrainingOptions(
-        tree_seed=DEFAULT_TREE_SEED if seed is None else abs(seed),
-        forward_passes=training.selection.forward_passes,
-        iteration_limit=max(
-            rule.limit for rule in training.stopping_rules if isinstance(rule, IterationLimit)
-        ),
-        inflow_method=method or "penalty",
-        cost_scale_factor=modeling.cost_scale_factor if modeling else None,
-    )
-
-
-def _stages(file: StagesFile) -> tuple[Stage, ...]:
-    rates = transition_rates(file.policy_graph.transitions or [])
-    return tuple(
-        Stage(
-            id=stage.id,
-            start_date=stage.start_date,
-            end_date=stage.end_date,
-            season_id=stage.season_id,
-            blocks=tuple(
-                Block(block.id, block.name, block.hours)
-                for block in sorted(stage.blocks, key=lambda block: block.id)
-            ),
-            num_openings=stage.num_openings,
-            discount_factor=discount_factor(
-                stage, stage_rate(stage, rates, file.policy_graph.annual_discount_rate)
-            ),
-        )
-        for stage in sorted(file.stages, key=lambda stage: stage.id)
     )
 
 
@@ -180,18 +129,10 @@ def _thermals(sources: Sources) -> tuple[Thermal, ...]:
     )
 
 
-def _hydros(sources: Sources, stage_ids: NDArray[np.int64]) -> tuple[Hydro, ...]:
-    initial = sources.initial.root
-    if initial is None:
-        raise ValueError("resolve() needs sources without errors")
-    storage = {entry.hydro_id: entry.value_hm3 for entry in initial.storage}
-    seeds = {entry.hydro_id: entry.value_hm3 for entry in initial.filling_storage}
-
-    def start(hydro: HydroEntry) -> float:
-        if hydro.filling is not None:
-            return seeds.get(hydro.id, 0.0)
-        return storage.get(hydro.id, hydro.reservoir.min_storage_hm3)
-
+def _hydros(sources: Sources, stages: tuple[Stage, ...]) -> tuple[Hydro, ...]:
+    storage = initial_storage(sources)
+    under_way = water_under_way(sources, stages)
+    stage_ids = np.array([stage.id for stage in stages], np.int64)
     return tuple(
         Hydro(
             id=hydro.id,
@@ -201,8 +142,9 @@ def _hydros(sources: Sources, stage_ids: NDArray[np.int64]) -> tuple[Hydro, ...]
                 UnitGroup(id=group.id, name=group.name, bus_id=group.bus_id)
                 for group in sorted(hydro.unit_groups, key=lambda group: group.id)
             ),
-            initial_storage_hm3=start(hydro),
+            initial_storage_hm3=storage[hydro.id],
             travel_time_hours=hydro.travel_time_hours or 0.0,
+            past_outflow_hm3=under_way.get(hydro.id, ()),
             diversion=None if hydro.diversion is None else Diversion(hydro.diversion.downstream_id),
             filling=(
                 None

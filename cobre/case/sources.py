@@ -12,10 +12,11 @@ from cobre.case.parse import Collection, Parsed, parse
 from cobre.case.problems import Reporter
 from cobre.case.reader import read_json
 from cobre.case.schema.config import ConfigFile
-from cobre.case.schema.initial import InitialConditionsFile, StorageEntry
+from cobre.case.schema.initial import InitialConditionsFile, PostStudyFile, StorageEntry
 from cobre.case.schema.penalties import PenaltiesFile
 from cobre.case.schema.production import BySeason, ByStageRanges, ProductionEntry, ProductionModelsFile
 from cobre.case.schema.scenarios import (
+    CorrelationFile,
     LoadFactorEntry,
     LoadFactorsFile,
     NonControllableFactorEntry,
@@ -59,6 +60,8 @@ class Sources:
     pumping_stations: Parsed[PumpingStationsFile, PumpingStationEntry]
     contracts: Parsed[ContractsFile, ContractEntry]
     ncs_factors: Parsed[NonControllableFactorsFile, NonControllableFactorEntry] | None
+    post_study: Parsed[PostStudyFile, Any] | None = None
+    correlation: Parsed[CorrelationFile, Any] | None = None
 
 
 def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) -> Sources:
@@ -129,4 +132,6 @@ def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) ->
             if layout.NCS_FACTORS in present
             else None
         ),
+        post_study=read(layout.POST_STUDY, PostStudyFile) if layout.POST_STUDY in present else None,
+        correlation=read(layout.CORRELATION, CorrelationFile) if layout.CORRELATION in present else None,
     )

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from cobre.case.problems import Reporter, short_ids, suggest_name
 from cobre.case.reader import read_bytes
 
-ColumnType = Literal["id", "nullable_id", "value"]
+ColumnType = Literal["id", "nullable_id", "value", "date"]
 Columns = dict[str, NDArray[Any]]
 
 _ARROW_TYPES: Mapping[ColumnType, Any] = {
     "id": pa.int32(),
     "nullable_id": pa.int32(),
     "value": pa.float64(),
+    "date": pa.date32(),
 }
 NO_ID = np.iinfo(np.int64).min
 """What a null becomes in a column of nullable ids."""
@@ -39,8 +40,8 @@ def read_table(
     """Read the named columns of a Parquet file.
 
     Ids come as int32, nullable ids as int64 with :data:`NO_ID` for null and values as float64 with NaN for
-    null, from any integer or floating-point column that converts without loss. Null in a column of type
-    ``id`` is reported here.
+    null, from any integer or floating-point column that converts without loss; dates come as datetime64[D],
+    also from timestamps at midnight. Null in a column of type ``id`` or ``date`` is reported here.
 
     Parameters
     ----------
@@ -88,6 +89,14 @@ def read_table(
     return usable
 
 
+def column_names(data: bytes) -> tuple[str, ...]:
+    """Return the names of the columns in a Parquet file; none when it cannot be read."""
+    try:
+        return tuple(pq.ParquetFile(io.BytesIO(data)).schema_arrow.names)
+    except (pa.ArrowException, OSError, ValueError):
+        return ()
+
+
 def _check_names(
     names: list[str],
     path: str,
@@ -129,10 +138,12 @@ def _suggest_column(name: str, count: int, extra: list[str]) -> str:
 
 def _convert(column: Any, name: str, kind: ColumnType, path: str, reporter: Reporter) -> NDArray[Any] | None:
     target = _ARROW_TYPES[kind]
-    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+    numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    dated = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
+    if not (dated if kind == "date" else numeric):
         _report_type(column, name, kind, path, "", reporter)
         return None
-    if kind == "id" and column.null_count:
+    if kind in ("id", "date") and column.null_count:
         rows = np.flatnonzero(column.is_null().to_numpy())
         reporter.error(
             "InvalidValue",
@@ -140,7 +151,7 @@ def _convert(column: Any, name: str, kind: ColumnType, path: str, reporter: Repo
             file=path,
             field=name,
             value=None,
-            suggestion="Give an id in every row.",
+            suggestion=f"Give {'an id' if kind == 'id' else 'a date'} in every row.",
         )
         return None
     try:

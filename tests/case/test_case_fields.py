@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from case_builder import PATHS, errors_of, only, pick, warnings_of, write_case
 
+from cobre.case import check
+
 
 def put(place: str, value: Any):
     """Return an edit that sets a dotted place, such as ``hydros.0.reservoir.max_storage_hm3``."""
@@ -179,37 +181,17 @@ def test_entity_without_readable_id(tmp_path: Path) -> None:
 
 UNSUPPORTED = [
     ("config", "training.enabled", False, "without training"),
-    ("config", "training.selection", {"method": "enumerated"}, "enumerated"),
     ("config", "training.stopping_rules.0", {"type": "time_limit", "seconds": 5}, "time_limit"),
-    ("config", "training.stopping_rules.0", {"type": "gap", "tolerance": 5}, "gap"),
     ("config", "training.cut_selection", {"selection": {"method": "level1"}}, "cut selection"),
     ("config", "training.cut_selection", {"max_active_per_stage": 10}, "active cuts"),
     ("config", "training.cut_selection", {"row_activity_tolerance": 1e-6}, "row activity"),
-    ("config", "training.parallelism", {"backward_scheduler": {"method": "by_node"}}, "by_node"),
-    ("config", "training.scenario_source", {"load": {"scheme": "out_of_sample"}}, "in_sample"),
     ("config", "training.scenario_source", {"inflow": {"scheme": "historical"}}, "in_sample"),
-    ("config", "training.scenario_source", {"openings": {"source": "file"}}, "noise_openings"),
-    ("config", "training.scenario_source", {"historical_years": [1990]}, "historical"),
-    ("config", "training.solver", {"retry_max_attempts": 3}, "retries"),
-    ("config", "training.solver", {"forward": {"presolve": "on"}}, "solver options"),
     ("config", "policy", {"mode": "resume"}, "stored policy"),
     ("config", "policy", {"path": "elsewhere"}, "path"),
     ("config", "policy", {"checkpointing": {"enabled": True, "interval_iterations": 5}}, "checkpointing"),
-    ("config", "policy", {"boundary": {"path": "x"}}, "boundary"),
     ("config", "exports", {"states": True}, "exporting"),
-    ("config", "estimation", {"max_order": 3}, "estimating"),
-    ("config", "upper_bound_evaluation", {"enabled": True}, "upper bound"),
-    ("stages", "stages.0.block_mode", "chronological", "chronological"),
-    ("stages", "stages.0.risk_measure", {"cvar": {"alpha": 0.5, "lambda": 0.5}}, "cvar"),
     ("stages", "stages.0.sampling_method", "lhs", "sampling method"),
-    ("stages", "stages.0.state_variables", {"storage": False}, "storage"),
-    ("stages", "season_definitions", {"cycle_type": "monthly", "seasons": []}, "season"),
-    ("stages", "pre_study_stages", [{"id": -1}], "pre-study"),
-    ("stages", "policy_graph.nodes", [{"id": 0, "stage_id": 0}], "nodes"),
     ("stages", "policy_graph.type", "cyclic", "cyclic"),
-    ("initial", "recent_observations", [{"hydro_id": 1}], "observed inflows"),
-    ("initial", "past_defluences", [{}], "travel time"),
-    ("initial", "past_anticipated_commitments", [{}], "anticipated"),
     ("hydros", "hydros.0.generation.model", "fpha", "production model"),
     ("production", "fpha_plane_reduction", {"method": "angle"}, "FPHA"),
     ("production", "production_models.0.stage_ranges.0.model", "fpha", "production model"),
@@ -235,8 +217,12 @@ def test_not_supported_yet(tmp_path: Path, name: str, place: str, value: Any, fe
 
 
 def test_negative_stage_id_is_a_pre_study_stage(tmp_path: Path) -> None:
-    errors = errors_of(write_case(tmp_path, stages=put("stages.0.id", -1)))
-    pick(errors, "NotImplemented", entity="stage -1", field="id", value=-1)
+    path = write_case(tmp_path, stages=put("stages.0.id", -1), load_factors=None, inflow=None, load=None)
+    case, errors, warnings = check(path)
+    assert errors == []
+    assert case is not None
+    assert [stage.id for stage in case.stages] == [1, 2]
+    assert "nothing is decided there" in pick(warnings, "SemanticAmbiguity", entity="stage -1").message
 
 
 def test_unsupported_and_malformed_in_one_entity(tmp_path: Path) -> None:

@@ -72,7 +72,9 @@ def full_files() -> dict[str, Any]:
         solver={"retry_max_attempts": 5, "forward": {"presolve": None}},
     )
     config["simulation"] = {"selection": {"method": "sampled", "num_scenarios": 3}, "scenario_source": {}}
-    config["simulation"]["scenario_source"]["historical_years"] = {"from": 1, "to": 2}
+    config["simulation"]["scenario_source"].update(
+        inflow={"scheme": "historical"}, historical_years={"from": 1, "to": 2}
+    )
     config["policy"] = {"mode": "fresh", "checkpointing": {"enabled": False}}
     files["stages"]["policy_graph"]["transitions"] = [
         {"source_id": n, "target_id": n + 1, "probability": 1, "annual_discount_rate_override": None}

@@ -72,6 +72,8 @@ PositiveCount = Annotated[int, Field(ge=1, le=2**32 - 1)]
 Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 NonNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
+Hours = Annotated[float, Field(gt=0, le=1e6)]
+"""A duration, h; sums of a few of them stay finite."""
 IsoDate = Annotated[datetime.date, BeforeValidator(_parse_date)]
 JsonObject = dict[str, Any]
 """An object of a feature that is refused as a whole, so its inside is not read."""
