@@ -16,7 +16,7 @@ from cobre.case.model import Case
 from cobre.comm import Communicator, create_communicator
 from cobre.comm.status import error_from_status
 from cobre.errors import CobreError, Problem, SolverError, ValidationError
-from cobre.lp import StageTemplate, build_templates, diagnose
+from cobre.lp import StageTemplate, StateLayout, build_templates, diagnose, scale_templates
 from cobre.lp import arrays as lp_arrays
 from cobre.lp.highs import HighsModel
 from cobre.native import compile_guard
@@ -138,7 +138,9 @@ class _Session:
         with compile_guard(f"train-{comm.backend}"):
             compile_start = time.perf_counter()
             self.tree: OpeningTree = build_opening_tree(case)
-            self.templates: tuple[StageTemplate, ...] = build_templates(case, self.tree)
+            self.layout = StateLayout(case)
+            self.templates: tuple[StageTemplate, ...] = build_templates(case, self.tree, self.layout)
+            self.scaled, self.scaling = scale_templates(self.templates)
             self._allocate(resources)
             self.entry.compile(tuple(numba.typeof(argument) for argument in self._arguments(0)))
             self.compile_time_ms = (time.perf_counter() - compile_start) * 1e3
@@ -147,19 +149,18 @@ class _Session:
         training = self.case.training
         passes = training.forward_passes
         capacity = training.iteration_limit * passes
-        self.lp = lp_arrays.lp_arrays(self.templates)
+        self.lp = lp_arrays.lp_arrays(self.scaled)
         stages, states = self.lp.state_col.shape
         handles = np.zeros((self.threads, stages), np.intp)
         for worker in range(self.threads):
-            for stage, template in enumerate(self.templates):
+            for stage, template in enumerate(self.scaled):
                 model = HighsModel(template)
                 resources.callback(model.close)
                 handles[worker, stage] = model.handle
-        initial = np.array([hydro.initial_storage_hm3 for hydro in self.case.hydros], np.float64)
         self.pool = lp_arrays.cut_pool(stages, capacity, states)
         self.work = lp_arrays.lp_workspace(self.lp, handles, capacity, batch=passes)
         self.buffers = fields.iteration_buffers(
-            self.lp, initial, passes, self.comm.rank, self.comm.size, self.threads
+            self.lp, self.layout.initial, passes, self.comm.rank, self.comm.size, self.threads
         )
         own = len(self.buffers.cost_own)
         self.basis = lp_arrays.basis_store(self.lp, max(own, 1), capacity)
@@ -232,7 +233,7 @@ class _Session:
         counts = [int(count) for count in self.pool.num_cuts]
         return Policy(
             stage_ids=tuple(template.stage_id for template in self.templates),
-            state_names=tuple(f"hydro_storage[{hydro.name}]" for hydro in self.case.hydros),
+            state_names=self.layout.names,
             forward_passes=self.case.training.forward_passes,
             intercepts=tuple(self.pool.intercept[t, :n].copy() for t, n in enumerate(counts)),
             slopes=tuple(self.pool.slope[t, :n].copy() for t, n in enumerate(counts)),

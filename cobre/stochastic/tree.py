@@ -1,14 +1,16 @@
 """The opening tree: the noise of every stage and what it means in inflow and load.
 
 White noise, sample average approximation. Opening ``j`` of stage ``t`` is a vector ``eta`` of independent
-standard normal numbers, ordered ``[hydros by id | buses by id with any load std > 0]``, drawn from the
-generator whose seed is the hash of (tree seed, ``j``, stage id). Openings of a stage are equally probable.
+standard normal numbers, ordered ``[hydros by id | buses by id with any load std > 0 | sources by id with
+statistics]``, drawn from the generator whose seed is the hash of (tree seed, ``j``, stage id). Openings of a
+stage are equally probable.
 
 A stage with the same season in the same year as its predecessor belongs to one *noise group* with it and
 repeats its openings; openings beyond the predecessor's number get zero noise.
 
 Realisations: inflow ``mean + std * eta``, raised to 0 where the study truncates negative inflows; load
-``max(0, mean + std * eta)`` for the buses with noise, and the mean as it is for the others.
+``max(0, mean + std * eta)`` for the buses with noise, and the mean as it is for the others; availability of a
+non-controllable source ``max * min(1, max(0, mean + std * eta))``, or what is declared without statistics.
 """
 
 # numba's decorator hides the kernels' types from mypy.
@@ -51,6 +53,8 @@ class OpeningTree:
         float64 ``(rows, hydros)``: realised incremental inflow, hydros as in the case.
     load_mw
         float64 ``(rows, buses)``: realised load before block factors, buses as in the case.
+    ncs_mw
+        float64 ``(rows, sources)``: realised availability before block factors; 0 out of service.
     """
 
     seed: int
@@ -59,6 +63,7 @@ class OpeningTree:
     noisy_buses: NDArray[np.int64]
     inflow_m3s: NDArray[np.float64]
     load_mw: NDArray[np.float64]
+    ncs_mw: NDArray[np.float64]
 
     @property
     def num_openings(self) -> NDArray[np.int64]:
@@ -93,7 +98,9 @@ def build_opening_tree(case: Case, seed: int | None = None) -> OpeningTree:
 
     hydro_order = np.argsort(np.array([hydro.id for hydro in case.hydros], dtype=np.int64), kind="stable")
     noisy_buses = _noisy_buses(case)
-    noise = np.zeros((int(offset[-1]), len(hydro_order) + len(noisy_buses)), dtype=np.float64)
+    noisy_sources = np.flatnonzero(case.scenarios.ncs_has_stats)
+    hydros, buses = len(hydro_order), len(noisy_buses)
+    noise = np.zeros((int(offset[-1]), hydros + buses + len(noisy_sources)), dtype=np.float64)
     for position, stage in enumerate(stages):
         block = noise[offset[position] : offset[position + 1]]
         if position > 0 and _same_group(stages[position - 1], stage):
@@ -109,8 +116,9 @@ def build_opening_tree(case: Case, seed: int | None = None) -> OpeningTree:
         offset=offset,
         noise=noise,
         noisy_buses=noisy_buses,
-        inflow_m3s=_inflow(case, of_row, hydro_order, noise[:, : len(hydro_order)]),
-        load_mw=_load(case, of_row, noisy_buses, noise[:, len(hydro_order) :]),
+        inflow_m3s=_inflow(case, of_row, hydro_order, noise[:, :hydros]),
+        load_mw=_load(case, of_row, noisy_buses, noise[:, hydros : hydros + buses]),
+        ncs_mw=_availability(case, of_row, noisy_sources, noise[:, hydros + buses :]),
     )
 
 
@@ -166,6 +174,19 @@ def _load(
     std = case.scenarios.load_std_mw[of_row]
     load[:, noisy_buses] = np.maximum(0.0, load[:, noisy_buses] + std[:, noisy_buses] * noise)
     return load
+
+
+def _availability(
+    case: Case, of_row: NDArray[np.int64], noisy: NDArray[np.int64], noise: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    declared = np.stack([data.ncs_available_mw for data in case.stage_data])
+    serves = np.stack([data.ncs_in_service for data in case.stage_data])
+    most = np.array([source.max_generation_mw for source in case.non_controllables])
+    share = case.scenarios.ncs_mean[of_row][:, noisy] + case.scenarios.ncs_std[of_row][:, noisy] * noise
+    available: NDArray[np.float64] = declared[of_row].astype(np.float64)
+    available[:, noisy] = most[noisy] * np.clip(share, 0.0, 1.0)
+    available[~serves[of_row]] = 0.0
+    return np.ascontiguousarray(available)
 
 
 @njit(cache=True, nogil=True)
