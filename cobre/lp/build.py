@@ -49,8 +49,9 @@ def build_templates(case: Case, tree: OpeningTree) -> tuple[StageTemplate, ...]:
     Returns
     -------
     tuple of StageTemplate
-        In stage order. The future cost of each stage is bounded below by a valid bound on the cost of
-        the stages after it (and fixed to zero in the last stage).
+        One for each node of the policy graph (on a chain: each stage), in their order. The future cost of
+        each is bounded below by a valid bound on the cost of the stages after it (and fixed to zero in the
+        last stage).
 
     Raises
     ------
@@ -58,14 +59,18 @@ def build_templates(case: Case, tree: OpeningTree) -> tuple[StageTemplate, ...]:
         When the cost of a stage has no lower bound, so that no valid bound on the future cost exists.
     """
     scale = case.training.cost_scale_factor or DEFAULT_COST_SCALE
-    templates: list[StageTemplate] = []
+    nodes = case.graph.nodes
+    templates: dict[int, StageTemplate] = {}
     cheapest_future = 0.0
     for position in reversed(range(len(case.stages))):
         is_last = position == len(case.stages) - 1
         builder = _StageBuilder(case, position, scale)
-        template = builder.build(tree)
+        here = [place for place, node in enumerate(nodes) if node.stage == position]
+        template = builder.build(tree, here[0])
         upper = 0.0 if is_last else math.inf
-        templates.append(_with_theta_bounds(template, cheapest_future, upper))
+        template = _with_theta_bounds(template, cheapest_future, upper)
+        for place in here:
+            templates[place] = replace(template, opening_rhs=builder.opening_rhs(tree, place))
         cheapest_stage = builder.lp.cheapest_cost()
         if not math.isfinite(cheapest_stage):
             raise CobreError(
@@ -76,7 +81,7 @@ def build_templates(case: Case, tree: OpeningTree) -> tuple[StageTemplate, ...]:
             )
         # This stage's whole cost to go, which the stage before it sees as its future cost.
         cheapest_future = cheapest_stage + template.discount * cheapest_future
-    return tuple(reversed(templates))
+    return tuple(templates[place] for place in range(len(nodes)))
 
 
 def _with_theta_bounds(template: StageTemplate, lower: float, upper: float) -> StageTemplate:
@@ -100,7 +105,7 @@ class _StageBuilder:
         self.balance: dict[int, int] = {}
         self.load: dict[tuple[int, int], int] = {}
 
-    def build(self, tree: OpeningTree) -> StageTemplate:
+    def build(self, tree: OpeningTree, node: int) -> StageTemplate:
         """Assemble everything into a template (future cost still unbounded)."""
         lp, case = self.lp, self.case
         self._dynamic_rows()
@@ -134,7 +139,7 @@ class _StageBuilder:
             state_row=np.array([self.balance[hydro.id] for hydro in case.hydros], np.int32),
             state_value=np.ones(hydros),
             theta_col=theta,
-            opening_rhs=self._opening_rhs(tree),
+            opening_rhs=self.opening_rhs(tree, node),
             discount=float(cost[theta]),
             cost_scale=self.scale,
             col_names=tuple(lp.col_names),
@@ -153,8 +158,9 @@ class _StageBuilder:
                 name = f"bus_balance[{bus.name}, {block.name}]"
                 self.load[bus.id, block.id] = self.lp.row(name, 0.0, 0.0)
 
-    def _opening_rhs(self, tree: OpeningTree) -> np.ndarray:
-        first, last = tree.offset[self.position], tree.offset[self.position + 1]
+    def opening_rhs(self, tree: OpeningTree, node: int) -> np.ndarray:
+        """Return the right-hand sides of a node's openings."""
+        first, last = tree.offset[node], tree.offset[node + 1]
         volume = sum(self.volume)
         water = volume * tree.inflow_m3s[first:last]
         factor = self.data.load_factor
