@@ -1,8 +1,8 @@
 """Weights of outcomes under a risk measure, in nopython.
 
 The measure ``(1 - weight) E[Z] + weight CVaR_tail[Z]`` of outcomes Z_j with probabilities p_j is
-``sum_j mu_j Z_j``, where mu gives the worst outcomes as much as it may: going through them by decreasing
-value, each gets ``min(cap_j, what is left of 1)`` with ``cap_j = (1 - weight) p_j + weight p_j / tail``.
+``sum_j mu_j Z_j`` with ``mu_j = (1 - weight) p_j + weight nu_j``, where nu gives the worst outcomes as much as
+it may: going through them by decreasing value, each gets ``min(p_j / tail, what is left of 1)``.
 """
 
 # Kernels are typed by Numba when they are compiled, not by annotations.
@@ -40,6 +40,6 @@ def outcome_weights(values, probability, count, risk_weight, risk_tail, order, w
     left = 1.0
     for place in range(count):
         j = order[place]
-        cap = (1.0 - risk_weight) * probability[j] + risk_weight * probability[j] / risk_tail
-        weights[j] = min(cap, left)
-        left -= weights[j]
+        share = min(probability[j] / risk_tail, left)
+        left -= share
+        weights[j] = (1.0 - risk_weight) * probability[j] + risk_weight * share
