@@ -23,7 +23,7 @@ from cobre.stochastic import OpeningTree
 def build_templates(
     case: Case, tree: OpeningTree, layout: StateLayout | None = None
 ) -> tuple[StageTemplate, ...]:
-    """Build the LP of every stage, in physical units.
+    """Build the LP of every node, in physical units.
 
     Parameters
     ----------
@@ -37,8 +37,9 @@ def build_templates(
     Returns
     -------
     tuple of StageTemplate
-        In stage order. The future cost of each stage is bounded below by a valid bound on the cost of
-        the stages after it (and fixed to zero in the last stage).
+        One for each node of the policy graph (on a chain: each stage), in their order. The future cost of
+        each is bounded below by a valid bound on the cost of the stages after it (and fixed to zero in the
+        last stage).
 
     Raises
     ------
@@ -47,9 +48,12 @@ def build_templates(
     """
     topology = topology_of(case)
     layout = StateLayout(case, topology) if layout is None else layout
+    stage_of_node = np.array([node.stage for node in case.graph.nodes], np.int64)
+    first_node = np.searchsorted(stage_of_node, np.arange(len(case.stages) + 1))
     built = []
     for position in range(len(case.stages)):
-        rows = tree.rows(position)
+        # The nodes of a stage share everything but their openings.
+        rows = slice(tree.offset[first_node[position]], tree.offset[first_node[position + 1]])
         openings = Openings(tree.inflow_m3s[rows], tree.load_mw[rows], tree.ncs_mw[rows])
         built.append(build_stage(case, topology, layout, position, openings))
     scale = case.training.cost_scale_factor or cost_scale_of([lp.cost for lp, _ in built])
@@ -58,10 +62,16 @@ def build_templates(
         for position, (lp, state_columns) in enumerate(built)
     ]
     floors = _future_cost_floors(case, [lp for lp, _ in built])
-    return tuple(
+    bounded = [
         _with_theta_bounds(template, floor / scale, 0.0 if position == len(built) - 1 else math.inf)
         for position, (template, floor) in enumerate(zip(templates, floors, strict=True))
-    )
+    ]
+    by_node = []
+    for node, position in enumerate(stage_of_node):
+        start = tree.offset[first_node[position]]
+        rows = slice(tree.offset[node] - start, tree.offset[node + 1] - start)
+        by_node.append(replace(bounded[position], opening_rhs=bounded[position].opening_rhs[rows]))
+    return tuple(by_node)
 
 
 def _template(

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cobre.sddp import Policy, TrainingResult
 
 POLICY_FORMAT_VERSION = 1
-UPPER_BOUND_KIND = "statistical"
 _CONVERGED = frozenset({"bound_stalling", "gap"})
 
 CONVERGENCE_SCHEMA = pa.schema(
@@ -112,7 +111,7 @@ def convergence_table(result: TrainingResult) -> pa.Table:
             "lower_bound": record.lower_bound,
             "upper_bound": record.upper_bound,
             "upper_bound_std": record.upper_bound_std,
-            "upper_bound_kind": UPPER_BOUND_KIND,
+            "upper_bound_kind": record.upper_bound_kind,
             "gap_percent": record.gap_percent,
             "cuts_added": record.cuts_added,
             "cuts_removed": 0,  # no cut is ever removed yet
@@ -218,7 +217,7 @@ def _training_metadata(
             "final_lower_bound": _finite(result.lower_bound),
             "final_upper_bound": _finite(result.upper_bound),
             "final_upper_bound_std": _finite(result.upper_bound_std),
-            "final_upper_bound_kind": UPPER_BOUND_KIND,
+            "final_upper_bound_kind": history[-1].upper_bound_kind,
         },
         "solve_stats": {
             "total_lp_solves": result.lp_solves,

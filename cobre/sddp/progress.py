@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from cobre.sddp.policy import Policy
 
@@ -19,7 +20,8 @@ class IterationRecord:
     iteration
         From 1.
     upper_bound, upper_bound_std
-        Mean and standard deviation of the costs of this iteration's forward passes: a sample, not a bound.
+        Mean and standard deviation of the costs of this iteration's forward passes: a sample, not a bound,
+        unless its kind is ``exact`` (all paths of the tree were taken).
     wall_time_ms
         Since training began.
     iteration_time_ms
@@ -30,6 +32,7 @@ class IterationRecord:
     lower_bound: float
     upper_bound: float
     upper_bound_std: float
+    upper_bound_kind: Literal["statistical", "exact"]
     forward_passes: int
     cuts_added: int
     cuts_active: int

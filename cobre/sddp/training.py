@@ -21,6 +21,7 @@ from cobre.lp import arrays as lp_arrays
 from cobre.lp.highs import HighsModel
 from cobre.native import compile_guard
 from cobre.sddp import buffers as fields
+from cobre.sddp.graph import graph_arrays
 from cobre.sddp.iteration import (
     BAD_RECORD,
     COMMUNICATION_FAILED,
@@ -147,27 +148,28 @@ class _Session:
 
     def _allocate(self, resources: ExitStack) -> None:
         training = self.case.training
-        passes = training.forward_passes
-        capacity = training.iteration_limit * passes
         self.lp = lp_arrays.lp_arrays(self.scaled)
-        stages, states = self.lp.state_col.shape
-        handles = np.zeros((self.threads, stages), np.intp)
+        self.graph = graph_arrays(self.case, self.tree.num_openings)
+        self.passes = passes = len(self.graph.path_weight) or training.forward_passes
+        capacity = training.iteration_limit * passes
+        nodes, states = self.lp.state_col.shape
+        handles = np.zeros((self.threads, nodes), np.intp)
         for worker in range(self.threads):
-            for stage, template in enumerate(self.scaled):
+            for node, template in enumerate(self.scaled):
                 model = HighsModel(template)
                 resources.callback(model.close)
-                handles[worker, stage] = model.handle
-        self.pool = lp_arrays.cut_pool(stages, capacity, states)
+                handles[worker, node] = model.handle
+        self.pool = lp_arrays.cut_pool(nodes, capacity, states)
         self.work = lp_arrays.lp_workspace(self.lp, handles, capacity, batch=passes)
         self.buffers = fields.iteration_buffers(
-            self.lp, self.layout.initial, passes, self.comm.rank, self.comm.size, self.threads
+            self.lp, self.graph, self.layout.initial, passes, self.comm.rank, self.comm.size, self.threads
         )
         own = len(self.buffers.cost_own)
         self.basis = lp_arrays.basis_store(self.lp, max(own, 1), capacity)
 
     def _arguments(self, iteration: int) -> tuple[Any, ...]:
         seed = np.uint64(self.tree.seed)
-        study = (self.lp, self.pool, self.work, self.basis, self.buffers)
+        study = (self.lp, self.graph, self.pool, self.work, self.basis, self.buffers)
         return (*self.comm.kernel_arguments, *study, seed, iteration)
 
     def run(self, on_iteration: OnIteration | None) -> TrainingResult:
@@ -202,6 +204,7 @@ class _Session:
 
     def _iterate(self, iteration: int) -> IterationRecord:
         began = time.perf_counter()
+        cuts_before = int(self.pool.num_cuts.sum())
         self.work.counters[:] = 0
         with kernel_lock:
             status = self.entry(*self._arguments(iteration))
@@ -209,16 +212,17 @@ class _Session:
             raise self._failure(status, iteration)
         counters = self.work.counters.sum(axis=0)
         outcome, elapsed = self.buffers.outcome, self.buffers.elapsed_ns
-        passes, stages = self.case.training.forward_passes, len(self.templates)
+        cuts = int(self.pool.num_cuts.sum())
         now = time.perf_counter()
         return IterationRecord(
             iteration=iteration + 1,
             lower_bound=float(outcome[fields.LOWER_BOUND]),
             upper_bound=float(outcome[fields.UPPER_BOUND]),
             upper_bound_std=float(outcome[fields.UPPER_BOUND_STD]),
-            forward_passes=passes,
-            cuts_added=passes * (stages - 1),
-            cuts_active=int(self.pool.num_cuts.sum()),
+            upper_bound_kind="exact" if self.case.training.enumerated else "statistical",
+            forward_passes=self.passes,
+            cuts_added=cuts - cuts_before,
+            cuts_active=cuts,
             lp_solves=int(counters[lp_arrays.LP_SOLVES]),
             lp_retries=int(counters[lp_arrays.LP_RETRIES]),
             simplex_iterations=int(counters[lp_arrays.SIMPLEX_ITERATIONS]),
@@ -233,8 +237,9 @@ class _Session:
         counts = [int(count) for count in self.pool.num_cuts]
         return Policy(
             stage_ids=tuple(template.stage_id for template in self.templates),
+            node_ids=None if self.case.graph.is_chain else tuple(node.id for node in self.case.graph.nodes),
             state_names=self.layout.names,
-            forward_passes=self.case.training.forward_passes,
+            forward_passes=self.passes,
             intercepts=tuple(self.pool.intercept[t, :n].copy() for t, n in enumerate(counts)),
             slopes=tuple(self.pool.slope[t, :n].copy() for t, n in enumerate(counts)),
             future_cost_floor=tuple(
@@ -258,16 +263,16 @@ class _Session:
 
     def _solver_error(self, own_pass: int, iteration: int) -> SolverError:
         """Explain the LP that failed, and write it as a file."""
-        _, stage, opening, phase = (int(value) for value in self.buffers.failure[own_pass])
-        template = self.templates[stage]
+        _, node, opening, phase = (int(value) for value in self.buffers.failure[own_pass])
+        template, stage = self.templates[node], int(self.graph.node_stage[node])
         scenario = int(self.buffers.pass_start[self.comm.rank]) + own_pass
         state = self.buffers.initial_state if stage == 0 else self.buffers.state_own[stage - 1, own_pass]
-        cuts = int(self.pool.num_cuts[stage])
+        cuts = int(self.pool.num_cuts[node])
         name = f"failed_stage{template.stage_id}_scenario{scenario}_opening{opening}.mps"
         diagnosis = diagnose(
             template,
-            self.pool.intercept[stage, :cuts],
-            self.pool.slope[stage, :cuts],
+            self.pool.intercept[node, :cuts],
+            self.pool.slope[node, :cuts],
             state,
             opening,
             self.failure_directory / name,
