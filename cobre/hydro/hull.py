@@ -124,7 +124,9 @@ def _wrap(unit: FloatArray, level: FloatArray) -> list[tuple[FloatArray, IntArra
     return faces
 
 
-def _turn(lifted: FloatArray, level: FloatArray, plane: FloatArray, tail: int, head: int) -> FloatArray | None:
+def _turn(
+    lifted: FloatArray, level: FloatArray, plane: FloatArray, tail: int, head: int
+) -> FloatArray | None:
     """Return the face on the right of the edge from ``tail`` to ``head``; ``None`` on the outer border.
 
     All planes through the edge are ``plane + t * d`` with d the signed distance from the edge's line.
