@@ -17,6 +17,7 @@ Limits of storage are those of the plant itself, not those of a stage.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -79,7 +80,8 @@ class EnergyData:
 
     def max_stored(self) -> FloatArray:
         """Return the largest stored energy, (stage, hydro) MW/(m3/s) * hm3."""
-        return self.integrated_accumulated() * (self.max_storage_hm3 - self.min_storage_hm3)
+        stored: FloatArray = self.integrated_accumulated() * (self.max_storage_hm3 - self.min_storage_hm3)
+        return stored
 
     def parameter(self, tag: str, hydro: int) -> FloatArray:
         """Return a computed parameter of one plant (position) at every stage.
@@ -100,19 +102,20 @@ class EnergyData:
             If the tag is not one of them.
         """
         stages = len(self.equivalent)
-        values = {
-            "equivalent_productivity": lambda: self.equivalent[:, hydro],
-            "accumulated_productivity": lambda: self.accumulated()[:, hydro],
-            "reference_volume": lambda: self.reference_volume_hm3[:, hydro],
-            "reference_turbine": lambda: self.reference_turbine_m3s[:, hydro],
-            "min_storage": lambda: np.full(stages, self.min_storage_hm3[hydro]),
-            "max_storage": lambda: np.full(stages, self.max_storage_hm3[hydro]),
-            "specific_productivity": lambda: self.specific[:, hydro],
-            "integrated_equivalent_productivity": lambda: self.integrated[:, hydro],
-            "integrated_accumulated_productivity": lambda: self.integrated_accumulated()[:, hydro],
-            "max_stored_energy": lambda: self.max_stored()[:, hydro],
+        values: dict[str, Callable[[], FloatArray]] = {
+            "equivalent_productivity": lambda: self.equivalent,
+            "accumulated_productivity": self.accumulated,
+            "reference_volume": lambda: self.reference_volume_hm3,
+            "reference_turbine": lambda: self.reference_turbine_m3s,
+            "min_storage": lambda: np.tile(self.min_storage_hm3, (stages, 1)),
+            "max_storage": lambda: np.tile(self.max_storage_hm3, (stages, 1)),
+            "specific_productivity": lambda: self.specific,
+            "integrated_equivalent_productivity": lambda: self.integrated,
+            "integrated_accumulated_productivity": self.integrated_accumulated,
+            "max_stored_energy": self.max_stored,
         }
-        return values[tag]()
+        column: FloatArray = values[tag]()[:, hydro]
+        return column
 
 
 def accumulate(own: FloatArray, downstream: NDArray[np.intp]) -> FloatArray:
@@ -125,7 +128,7 @@ def accumulate(own: FloatArray, downstream: NDArray[np.intp]) -> FloatArray:
     downstream
         (hydro,) position of the next plant, -1 = none; without cycles.
     """
-    total = own.copy()
+    total: FloatArray = own.copy()
     at = downstream.copy()
     while (at >= 0).any():
         moving = np.flatnonzero(at >= 0)

@@ -5,9 +5,9 @@ storage v*, water evaporates at ``k0 + kv * v`` m3/s with
 
 ``kv = c * A' / (3.6 * H)``, ``k0 = c * A / (3.6 * H) - kv * v*``
 
-(1 mm over 1 km2 is 1000 m3; an hour has 3600 s). The rate is the same all through the month, so a stage inside
-one month takes that month's rate however long it is; a stage over several months takes their mean, weighted
-by its days in each.
+(1 mm over 1 km2 is 1000 m3; an hour has 3600 s). The rate is the same all through the month, so a stage
+inside one month takes that month's rate however long it is; a stage over several months takes their mean,
+weighted by its days in each.
 """
 
 from __future__ import annotations

@@ -72,14 +72,24 @@ class PlaneFit:
 
 
 def fit_planes(function: ProductionFunction, window: FitWindow) -> PlaneFit:
-    """Fit planes to a production function (see the module text)."""
+    """Fit planes to a production function (see the module text).
+
+    Raises
+    ------
+    ArithmeticError
+        If the function has no finite values.
+    """
     turbined = window.max_turbined_m3s * np.linspace(0.0, 1.0, window.turbine_points)
     if not window.max_turbined_m3s > 0.0:
         return PlaneFit(np.zeros((1, 4)), 1.0, 0.0, 0.0, 0.0)
     has_range = window.low_hm3 < window.high_hm3
     count = window.volume_points if has_range else 1
     storage = np.linspace(window.low_hm3, window.high_hm3, count)
-    power = function.power(storage[:, None], turbined[None, :])
+    with np.errstate(over="ignore", invalid="ignore"):
+        power = function.power(storage[:, None], turbined[None, :])
+        spilling = function.power(storage[:, None], turbined[None, :], 2.0 * window.max_turbined_m3s)
+    if not (np.isfinite(power).all() and np.isfinite(spilling).all()):
+        raise ArithmeticError("the production function is not finite")
     if has_range:
         faces = upper_hull_2d(storage, turbined, power)
         planes = np.array([[face.intercept, *face.slope, 0.0] for face in faces])
@@ -89,7 +99,11 @@ def fit_planes(function: ProductionFunction, window: FitWindow) -> PlaneFit:
     # phi does not fall with storage, so neither does its hull: a negative slope is rounding.
     planes[:, 1] = np.maximum(planes[:, 1], 0.0)
     at = np.column_stack([np.repeat(storage, turbined.size), np.tile(turbined, count)])
-    planes[:, 3] = _spill_slopes(function, [face.points for face in faces], at, window.max_turbined_m3s)
+    planes[:, 3] = _spill_slopes(
+        (spilling - power).ravel() / (2.0 * window.max_turbined_m3s),
+        [face.points for face in faces],
+        at[:, 1],
+    )
     values = planes[:, :3] @ np.column_stack([np.ones(len(at)), at]).T
     if window.max_planes is not None:
         kept = _fewest(values, window.max_planes)
@@ -117,22 +131,17 @@ def deviation(planes: FloatArray, at: FloatArray, exact: FloatArray) -> tuple[fl
     return float(gap.max()), float(gap.mean())
 
 
-def _spill_slopes(
-    function: ProductionFunction, faces: list[NDArray[np.intp]], at: FloatArray, max_turbined: float
-) -> FloatArray:
-    spill = 2.0 * max_turbined
+def _spill_slopes(secants: FloatArray, faces: list[NDArray[np.intp]], turbined_m3s: FloatArray) -> FloatArray:
+    """Return for each face the lowest secant among its points of largest flow, at most 0."""
     slopes = np.zeros(len(faces))
     for index, points in enumerate(faces):
-        corners = at[points]
-        corners = corners[corners[:, 1] == corners[:, 1].max()]
-        with_spill = function.power(corners[:, 0], corners[:, 1], spill)
-        without = function.power(corners[:, 0], corners[:, 1])
-        slopes[index] = min(float(((with_spill - without) / spill).min()), 0.0)
+        flow = turbined_m3s[points]
+        slopes[index] = min(float(secants[points[flow == flow.max()]].min()), 0.0)
     return slopes
 
 
 def _fewest(values: FloatArray, most: int) -> list[int]:
-    """Return which planes to keep: drop the one whose absence raises the lowest values least, again and again.
+    """Return which planes to keep: the one whose absence raises the lowest values least goes first.
 
     Parameters
     ----------

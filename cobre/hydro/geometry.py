@@ -30,7 +30,7 @@ class GeometryCurve:
 
     def height(self, storage_hm3: ArrayLike) -> FloatArray:
         """Return the level (m) at a storage."""
-        level: FloatArray = np.interp(storage_hm3, self.volume_hm3, self.height_m)
+        level: FloatArray = np.interp(np.asarray(storage_hm3, np.float64), self.volume_hm3, self.height_m)
         return level
 
     def area(self, storage_hm3: float) -> float:

@@ -1,8 +1,9 @@
 """The smallest concave function above given points, as planes.
 
-In one dimension the points lie over a line, in two dimensions over a grid. The faces are found one from the other: a plane through an edge of a known
-face, turned down around that edge until it touches the next point, is the face on the other side. Points
-within the tolerance of a plane belong to its face, so that faces in one plane come out as one.
+In one dimension the points lie over a line, in two dimensions over a grid. The faces are found one from the
+other: a plane through an edge of a known face, turned down around that edge until it touches the next point,
+is the face on the other side. Points within the tolerance of a plane belong to its face, so that faces in one
+plane come out as one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +55,7 @@ def upper_hull_1d(x: FloatArray, height: FloatArray) -> list[Face]:
             corners.pop()
         corners.append(point)
     faces = []
-    for first, last in zip(corners, corners[1:], strict=False):
+    for first, last in pairwise(corners):
         slope = (height[last] - height[first]) / (x[last] - x[first])
         intercept = float(height[first] - slope * x[first])
         gap = intercept + slope * x - height
@@ -120,7 +122,9 @@ def _wrap(unit: FloatArray, level: FloatArray) -> list[tuple[FloatArray, IntArra
             if neighbour is not None:
                 open_faces.append(neighbour)
         if len(faces) > 2 * len(unit):
-            raise ArithmeticError("the concave hull does not close; the points are too close to one plane")
+            raise ArithmeticError("the concave hull does not close")
+    if not faces:
+        raise ArithmeticError("the concave hull has no faces")
     return faces
 
 
@@ -149,7 +153,7 @@ def _plane_of(lifted: FloatArray, level: FloatArray, ring: list[int]) -> FloatAr
     """Return the plane through the widest triangle of a ring, free of the rounding of many turns."""
     base = lifted[ring[0], 1:]
     best, widest = (ring[0], ring[1], ring[2]), 0.0
-    for first, second in zip(ring[1:], ring[2:], strict=False):
+    for first, second in pairwise(ring[1:]):
         a, b = lifted[first, 1:] - base, lifted[second, 1:] - base
         area = abs(a[0] * b[1] - a[1] * b[0])
         if area > widest:

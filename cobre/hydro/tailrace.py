@@ -43,7 +43,7 @@ class PiecewiseCurve:
 
     def level(self, outflow_m3s: ArrayLike) -> FloatArray:
         """Return the level (m) at an outflow (m3/s)."""
-        level: FloatArray = np.interp(outflow_m3s, self.outflow_m3s, self.height_m)
+        level: FloatArray = np.interp(np.asarray(outflow_m3s, np.float64), self.outflow_m3s, self.height_m)
         return level
 
 
