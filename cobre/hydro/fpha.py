@@ -112,6 +112,8 @@ def fit_planes(function: ProductionFunction, window: FitWindow) -> PlaneFit:
     square = float(lowest @ lowest)
     alpha = float(exact @ lowest) / square if square > 0.0 else 1.0
     planes[:, :3] *= alpha
+    if not np.isfinite(planes).all():
+        raise ArithmeticError("the planes are not finite")
     planes = planes[np.lexsort((planes[:, 1], -planes[:, 2]))]
     return PlaneFit(planes, alpha, *deviation(planes, at, exact), float(exact.mean()))
 
