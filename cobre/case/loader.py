@@ -9,19 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from cobre.case import layout
+from cobre.case.bounds import read_bounds, stage_axis
 from cobre.case.checks.config import check_config
 from cobre.case.checks.initial import check_initial
+from cobre.case.checks.limits import check_limits
 from cobre.case.checks.quality import check_inflow_noise, check_penalty_order, check_unused_buses
 from cobre.case.checks.references import check_faulty_entries
+from cobre.case.checks.registries import check_registries
+from cobre.case.checks.service import check_service
 from cobre.case.checks.stages import check_stages
 from cobre.case.checks.system import check_system
 from cobre.case.hydro_models import resolve_hydro_models
 from cobre.case.load_factors import check_load_factors
 from cobre.case.model import Case
+from cobre.case.ncs_factors import check_ncs_factors
 from cobre.case.parse import Parsed
 from cobre.case.problems import Reporter
 from cobre.case.resolve import resolve
 from cobre.case.sources import Sources, read_sources
+from cobre.case.stage_arrays import resolve_stage_data
 from cobre.case.stats import INFLOW, LOAD, SeasonalStats, StatsFile, read_stats, zero_stats
 from cobre.errors import Problem, ValidationError
 
@@ -95,18 +101,29 @@ def _check_files(root: Path, reporter: Reporter) -> Case | None:
         # An empty list has been reported; that a stage does not exist must not be said of every row again.
         sources = replace(sources, stages=replace(sources.stages, ids=None))
     check_system(sources, reporter)
+    check_registries(sources, reporter)
+    stages = stage_axis(sources)
+    check_service(sources, stages, reporter)
     check_initial(sources, reporter)
     check_faulty_entries(sources, reporter)
     check_load_factors(sources, reporter)
+    check_ncs_factors(sources, reporter)
     check_penalty_order(sources, reporter)
+    bounds = read_bounds(root, sources, reporter)
+    limits = check_limits(sources, bounds, stages, reporter)
     inflow = _read_stats(root, INFLOW, sources.hydros, sources, reporter)
     load_stats = _read_stats(root, LOAD, sources.buses, sources, reporter)
     hydro_models = resolve_hydro_models(root, sources, reporter)
     if reporter.errors or hydro_models is None or inflow is None or load_stats is None:
         return None
+    penalties = sources.penalties.root
+    if penalties is None or bounds is None or limits is None:
+        return None
     check_inflow_noise(sources, inflow, reporter)
     check_unused_buses(sources, load_stats, reporter)
-    return resolve(root, sources, hydro_models, inflow, load_stats, tuple(_by_file(reporter.warnings)))
+    stage_data = resolve_stage_data(sources, penalties, bounds, limits)
+    warnings = tuple(_by_file(reporter.warnings))
+    return resolve(root, sources, stage_data, hydro_models, inflow, load_stats, warnings)
 
 
 def _read_stats(

@@ -9,16 +9,18 @@ from numpy.typing import NDArray
 
 from cobre.case.checks.stages import discount_factor, stage_rate, transition_rates
 from cobre.case.hydro_models import HydroModels
-from cobre.case.load_factors import resolve_load_factors
 from cobre.case.model import (
-    HYDRO_PENALTIES,
     Block,
     Bus,
     Case,
+    Contract,
     DeficitSegment,
+    Diversion,
+    Filling,
     Hydro,
-    HydroStatus,
     Line,
+    NonControllable,
+    PumpingStation,
     Scenarios,
     Stage,
     StageData,
@@ -28,24 +30,20 @@ from cobre.case.model import (
 )
 from cobre.case.model.horizon import chain_graph
 from cobre.case.schema.config import ConfigFile, EnumeratedTraining, IterationLimit
-from cobre.case.schema.penalties import (
-    DeficitSegmentEntry,
-    GlobalHydroPenalties,
-    HydroPenaltyOverrides,
-    PenaltiesFile,
-)
+from cobre.case.schema.penalties import DeficitSegmentEntry, PenaltiesFile
 from cobre.case.schema.stages import StagesFile
+from cobre.case.schema.system import HydroEntry
 from cobre.case.sources import Sources
 from cobre.case.stats import SeasonalStats
 from cobre.errors import Problem
 
 DEFAULT_TREE_SEED = 42
-DEFAULT_INFLOW_NONNEGATIVITY_COST = 1000.0
 
 
 def resolve(
     path: Path,
     sources: Sources,
+    stage_data: tuple[StageData, ...],
     hydro_models: HydroModels,
     inflow: SeasonalStats,
     load: SeasonalStats,
@@ -55,6 +53,8 @@ def resolve(
 
     Parameters
     ----------
+    stage_data
+        Limits and costs of every study stage.
     hydro_models
         Production and evaporation of the plants.
     inflow, load
@@ -64,8 +64,8 @@ def resolve(
     if config is None or penalties is None or stages is None:
         raise ValueError("resolve() needs sources without errors")
     resolved_stages = _stages(stages)
-    hydros = _hydros(sources)
-    stage_data = _stage_data(sources, penalties, resolved_stages)
+    hydros = _hydros(sources, np.array([stage.id for stage in resolved_stages], np.int64))
+    num_ncs = len(sources.non_controllables.items)
     return Case(
         path=path,
         training=_training(config),
@@ -82,13 +82,16 @@ def resolve(
             inflow_std_m3s=_frozen(inflow.std),
             load_mean_mw=_frozen(load.mean),
             load_std_mw=_frozen(load.std),
-            ncs_mean=_frozen(np.zeros((len(resolved_stages), 0))),
-            ncs_std=_frozen(np.zeros((len(resolved_stages), 0))),
-            ncs_has_stats=np.zeros(0, np.bool_),
+            ncs_mean=_frozen(np.zeros((len(resolved_stages), num_ncs))),
+            ncs_std=_frozen(np.zeros((len(resolved_stages), num_ncs))),
+            ncs_has_stats=np.zeros(num_ncs, np.bool_),
         ),
         evaporation=hydro_models.evaporation,
         generic=((),) * len(resolved_stages),
         energy=hydro_models.energy,
+        non_controllables=_non_controllables(sources),
+        pumping_stations=_pumping_stations(sources),
+        contracts=_contracts(sources),
         warnings=warnings,
     )
 
@@ -165,7 +168,13 @@ def _buses(sources: Sources, penalties: PenaltiesFile) -> tuple[Bus, ...]:
 
 def _lines(sources: Sources) -> tuple[Line, ...]:
     return tuple(
-        Line(id=line.id, name=line.name, source_bus_id=line.source_bus_id, target_bus_id=line.target_bus_id)
+        Line(
+            id=line.id,
+            name=line.name,
+            source_bus_id=line.source_bus_id,
+            target_bus_id=line.target_bus_id,
+            loss=(line.losses_percent or 0.0) / 100.0,
+        )
         for line in sorted(sources.lines.items, key=lambda line: line.id)
     )
 
@@ -177,8 +186,18 @@ def _thermals(sources: Sources) -> tuple[Thermal, ...]:
     )
 
 
-def _hydros(sources: Sources) -> tuple[Hydro, ...]:
-    storage = {entry.hydro_id: entry.value_hm3 for entry in sources.initial.items}
+def _hydros(sources: Sources, stage_ids: NDArray[np.int64]) -> tuple[Hydro, ...]:
+    initial = sources.initial.root
+    if initial is None:
+        raise ValueError("resolve() needs sources without errors")
+    storage = {entry.hydro_id: entry.value_hm3 for entry in initial.storage}
+    seeds = {entry.hydro_id: entry.value_hm3 for entry in initial.filling_storage}
+
+    def start(hydro: HydroEntry) -> float:
+        if hydro.filling is not None:
+            return seeds.get(hydro.id, 0.0)
+        return storage.get(hydro.id, hydro.reservoir.min_storage_hm3)
+
     return tuple(
         Hydro(
             id=hydro.id,
@@ -188,98 +207,49 @@ def _hydros(sources: Sources) -> tuple[Hydro, ...]:
                 UnitGroup(id=group.id, name=group.name, bus_id=group.bus_id)
                 for group in sorted(hydro.unit_groups, key=lambda group: group.id)
             ),
-            initial_storage_hm3=storage.get(hydro.id, hydro.reservoir.min_storage_hm3),
+            initial_storage_hm3=start(hydro),
+            travel_time_hours=hydro.travel_time_hours or 0.0,
+            diversion=None if hydro.diversion is None else Diversion(hydro.diversion.downstream_id),
+            filling=(
+                None
+                if hydro.filling is None
+                else Filling(int(np.searchsorted(stage_ids, hydro.filling.start_stage_id)))
+            ),
+            specific_productivity_mw_per_m3s_per_m=hydro.specific_productivity_mw_per_m3s_per_m,
         )
         for hydro in sorted(sources.hydros.items, key=lambda hydro: hydro.id)
     )
 
 
-def _stage_data(
-    sources: Sources, penalties: PenaltiesFile, stages: tuple[Stage, ...]
-) -> tuple[StageData, ...]:
-    """Repeat the entities' values for every stage and block."""
-    hydros = sorted(sources.hydros.items, key=lambda hydro: hydro.id)
-    groups = [group for hydro in hydros for group in sorted(hydro.unit_groups, key=lambda group: group.id)]
-    thermals = sorted(sources.thermals.items, key=lambda thermal: thermal.id)
-    lines = sorted(sources.lines.items, key=lambda line: line.id)
-    costs = [
-        _hydro_penalties(penalties.hydro, hydro.penalties or HydroPenaltyOverrides()) for hydro in hydros
-    ]
-    factors = resolve_load_factors(sources)
-    data = []
-    for position, stage in enumerate(stages):
-
-        def each(values: list[float], width: int = len(stage.blocks)) -> NDArray[np.float64]:
-            return _frozen(np.repeat(np.array(values, np.float64)[:, None], width, axis=1))
-
-        nothing = _frozen(np.zeros((0, len(stage.blocks))))
-        zero = [0.0] * len(hydros)
-        data.append(
-            StageData(
-                thermal_min_mw=each([thermal.generation.min_mw for thermal in thermals]),
-                thermal_max_mw=each([thermal.generation.max_mw for thermal in thermals]),
-                thermal_cost=_frozen(np.array([thermal.cost_per_mwh for thermal in thermals])),
-                hydro_status=np.full(len(hydros), HydroStatus.OPERATING, np.int8),
-                storage_min_hm3=_frozen(np.array([hydro.reservoir.min_storage_hm3 for hydro in hydros])),
-                storage_max_hm3=_frozen(np.array([hydro.reservoir.max_storage_hm3 for hydro in hydros])),
-                turbined_min_m3s=each([hydro.generation.min_turbined_m3s for hydro in hydros]),
-                turbined_max_m3s=each([hydro.generation.max_turbined_m3s for hydro in hydros]),
-                generation_min_mw=each([hydro.generation.min_generation_mw for hydro in hydros]),
-                generation_max_mw=each([hydro.generation.max_generation_mw for hydro in hydros]),
-                outflow_min_m3s=each([hydro.outflow.min_outflow_m3s for hydro in hydros]),
-                outflow_max_m3s=each(
-                    [
-                        np.inf if hydro.outflow.max_outflow_m3s is None else hydro.outflow.max_outflow_m3s
-                        for hydro in hydros
-                    ]
-                ),
-                diversion_min_m3s=each(zero),
-                diversion_max_m3s=each(zero),
-                withdrawal_m3s=_frozen(np.zeros(len(hydros))),
-                filling_min_rate_m3s=_frozen(np.zeros(len(hydros))),
-                group_turbined_min_m3s=each([group.min_turbined_m3s for group in groups]),
-                group_turbined_max_m3s=each([group.max_turbined_m3s for group in groups]),
-                group_generation_min_mw=each([group.min_generation_mw for group in groups]),
-                group_generation_max_mw=each([group.max_generation_mw for group in groups]),
-                hydro_penalty=_frozen(np.array(costs).reshape(len(hydros), len(HYDRO_PENALTIES))),
-                line_direct_mw=each([line.capacity.direct_mw for line in lines]),
-                line_reverse_mw=each([line.capacity.reverse_mw for line in lines]),
-                exchange_cost=_frozen(
-                    np.array(
-                        [
-                            penalties.line.exchange_cost if line.exchange_cost is None else line.exchange_cost
-                            for line in lines
-                        ]
-                    )
-                ),
-                excess_cost=_frozen(np.full(len(sources.buses.items), penalties.bus.excess_cost)),
-                load_factor=_frozen(factors[position]),
-                pumping_min_m3s=nothing,
-                pumping_max_m3s=nothing,
-                contract_min_mw=nothing,
-                contract_max_mw=nothing,
-                contract_price=nothing,
-                ncs_available_mw=_frozen(np.zeros(0)),
-                ncs_in_service=np.zeros(0, np.bool_),
-                ncs_factor=nothing,
-                curtailment_cost=_frozen(np.zeros(0)),
-            )
+def _non_controllables(sources: Sources) -> tuple[NonControllable, ...]:
+    return tuple(
+        NonControllable(
+            id=item.id,
+            name=item.name,
+            bus_id=item.bus_id,
+            max_generation_mw=item.max_generation_mw,
+            allow_curtailment=item.allow_curtailment,
         )
-    return tuple(data)
+        for item in sorted(sources.non_controllables.items, key=lambda item: item.id)
+    )
 
 
-def _hydro_penalties(common: GlobalHydroPenalties, own: HydroPenaltyOverrides) -> list[float]:
-    """Return the costs of one plant in the order of HYDRO_PENALTIES."""
-
-    def pick(name: str) -> float:
-        symmetric = name.removesuffix("_pos").removesuffix("_neg")
-        values = (
-            getattr(own, f"{name}_cost", None),
-            getattr(own, f"{symmetric}_cost", None),
-            getattr(common, f"{name}_cost", None),
-            getattr(common, f"{symmetric}_cost", None),
+def _pumping_stations(sources: Sources) -> tuple[PumpingStation, ...]:
+    return tuple(
+        PumpingStation(
+            id=item.id,
+            name=item.name,
+            bus_id=item.bus_id,
+            source_hydro_id=item.source_hydro_id,
+            destination_hydro_id=item.destination_hydro_id,
+            consumption_mw_per_m3s=item.consumption_mw_per_m3s,
         )
-        fallback = DEFAULT_INFLOW_NONNEGATIVITY_COST if name == "inflow_nonnegativity" else 0.0
-        return next((float(value) for value in values if value is not None), fallback)
+        for item in sorted(sources.pumping_stations.items, key=lambda item: item.id)
+    )
 
-    return [pick(name) for name in HYDRO_PENALTIES]
+
+def _contracts(sources: Sources) -> tuple[Contract, ...]:
+    return tuple(
+        Contract(id=item.id, name=item.name, bus_id=item.bus_id, kind=item.type)
+        for item in sorted(sources.contracts.items, key=lambda item: item.id)
+    )

@@ -208,32 +208,8 @@ UNSUPPORTED = [
     ("stages", "policy_graph.nodes", [{"id": 0, "stage_id": 0}], "nodes"),
     ("stages", "policy_graph.type", "cyclic", "cyclic"),
     ("initial", "recent_observations", [{"hydro_id": 1}], "observed inflows"),
-    ("initial", "filling_storage", [{"hydro_id": 1, "value_hm3": 2.0}], "filling"),
     ("initial", "past_defluences", [{}], "travel time"),
     ("initial", "past_anticipated_commitments", [{}], "anticipated"),
-    ("lines", "lines.0.losses_percent", 2.5, "losses"),
-    ("lines", "lines.0.entry_stage_id", 0, "service window"),
-    ("thermals", "thermals.0.exit_stage_id", 2, "service window"),
-    ("thermals", "thermals.0.anticipated_config", {"lead_stages": 1}, "anticipated"),
-    ("hydros", "hydros.0.travel_time_hours", 24, "travel time"),
-    ("hydros", "hydros.0.generation.model", "fpha", "production model"),
-    ("hydros", "hydros.0.tailrace", {"type": "polynomial"}, "tailrace"),
-    ("hydros", "hydros.0.hydraulic_losses", {"type": "factor", "value": 0.1}, "hydraulic"),
-    ("hydros", "hydros.0.efficiency", {"type": "constant", "value": 0.9}, "efficiency"),
-    ("hydros", "hydros.0.evaporation", {"coefficients_mm": [1.0] * 12}, "evaporation"),
-    ("hydros", "hydros.0.diversion", {"downstream_id": 4, "max_flow_m3s": 1}, "diversion"),
-    ("hydros", "hydros.0.filling", {"start_stage_id": 0}, "filling"),
-    ("hydros", "hydros.0.specific_productivity_mw_per_m3s_per_m", 0.009, "productivity"),
-    ("hydros", "hydros.0.entry_stage_id", 1, "service window"),
-    ("production", "fpha_plane_reduction", {"method": "angle"}, "FPHA"),
-    ("production", "production_models.0.stage_ranges.0.model", "fpha", "production model"),
-    ("production", "production_models.0.stage_ranges.0.fpha_config", {"source": "computed"}, "FPHA"),
-    (
-        "production",
-        "production_models.0",
-        {"hydro_id": 1, "selection_mode": "seasonal", "seasons": []},
-        "season",
-    ),
 ]
 
 
@@ -253,18 +229,17 @@ def test_negative_stage_id_is_a_pre_study_stage(tmp_path: Path) -> None:
     pick(errors, "NotImplemented", entity="stage -1", field="id", value=-1)
 
 
-def test_unsupported_and_malformed_in_one_entity(tmp_path: Path) -> None:
+def test_faults_of_several_entities(tmp_path: Path) -> None:
     def edit(file: dict) -> None:
-        file["hydros"][0]["evaporation"] = {"coefficients_mm": []}
+        file["hydros"][0]["generation"]["model"] = "steam"
         file["hydros"][0]["reservoir"]["max_storage_hm3"] = -1
         file["hydros"][1]["diversion"] = {}
-        file["hydros"][1]["reservoir"]["min_storage_hm3"] = 500.0
 
     errors = errors_of(write_case(tmp_path, hydros=edit))
-    pick(errors, "NotImplemented", entity="hydro 1 (UPPER)", field="evaporation")
+    pick(errors, "InvalidValue", entity="hydro 1 (UPPER)", field="generation.model")
     pick(errors, "InvalidValue", entity="hydro 1 (UPPER)", field="reservoir.max_storage_hm3")
-    pick(errors, "NotImplemented", entity="hydro 4 (LOWER)", field="diversion")
-    pick(errors, "InvalidValue", entity="hydro 4 (LOWER)", field="reservoir.min_storage_hm3", value=500.0)
+    pick(errors, "SchemaViolation", entity="hydro 4 (LOWER)", field="diversion.downstream_id")
+    pick(errors, "SchemaViolation", entity="hydro 4 (LOWER)", field="diversion.max_flow_m3s")
     assert len(errors) == 4
 
 

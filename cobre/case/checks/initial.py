@@ -18,8 +18,16 @@ def check_initial(sources: Sources, reporter: Reporter) -> None:
     for entry in initial.items:
         entity = name_entity("hydro", entry.hydro_id, hydros.names.get(entry.hydro_id))
         check_reference(entry.hydro_id, hydros, "hydro", _FILE, entity, "storage.hydro_id", reporter)
+    if initial.root is not None:
+        seeds = [entry.hydro_id for entry in initial.root.filling_storage]
+        check_unique(seeds, _FILE, "hydro", reporter, names=hydros.names, field="filling_storage")
+        for number in sorted(set(seeds)):
+            entity = name_entity("hydro", number, hydros.names.get(number))
+            check_reference(number, hydros, "hydro", _FILE, entity, "filling_storage.hydro_id", reporter)
     values = {entry.hydro_id: entry.value_hm3 for entry in initial.items}
     for hydro in sorted(hydros.items, key=lambda item: item.id):
+        if hydro.filling is not None:
+            continue  # it starts from filling_storage, below its limits
         entity = name_entity("hydro", hydro.id, hydro.name)
         low, high = hydro.reservoir.min_storage_hm3, hydro.reservoir.max_storage_hm3
         if hydro.id in values:

@@ -99,6 +99,9 @@ def check_unused_buses(sources: Sources, load: SeasonalStats, reporter: Reporter
     """Warn of buses with nothing attached. Only for sources without errors."""
     used = {thermal.bus_id for thermal in sources.thermals.items}
     used |= {group.bus_id for hydro in sources.hydros.items for group in hydro.unit_groups}
+    used |= {source.bus_id for source in sources.non_controllables.items}
+    used |= {station.bus_id for station in sources.pumping_stations.items}
+    used |= {contract.bus_id for contract in sources.contracts.items}
     for line in sources.lines.items:
         used |= {line.source_bus_id, line.target_bus_id}
     loaded: NDArray[np.bool_] = ((load.mean != 0.0) | (load.std != 0.0)).any(axis=0)

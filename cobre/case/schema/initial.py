@@ -18,7 +18,7 @@ class InitialConditionsFile(RootModel):
     """The whole file."""
 
     storage: list[StorageEntry]
-    filling_storage: Annotated[list[JsonObject], unsupported("filling of reservoirs", [])]
+    filling_storage: list[StorageEntry]
     recent_observations: Annotated[
         list[JsonObject] | None, unsupported("observed inflows before the study", [])
     ] = None
