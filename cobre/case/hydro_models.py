@@ -16,7 +16,7 @@ from cobre.case import layout
 from cobre.case.checks.production import check_evaporation, check_needs, entity_of, fpha_source
 from cobre.case.fpha_fit import FphaFitter, efficiency_of
 from cobre.case.hydro_tables import HydroTables, PlantRates, read_hydro_tables
-from cobre.case.model import EvaporationModel, ProductionModel
+from cobre.case.model import EvaporationModel, FitQuality, ProductionModel
 from cobre.case.problems import Reporter
 from cobre.case.production import PlantChoice, choose_models
 from cobre.case.schema.production import (
@@ -113,6 +113,7 @@ class _Builder:
         production = sources.production
         reduction = production.root.fpha_plane_reduction if production and production.root else None
         self.fitter = FphaFitter(reduction, reporter)
+        self.planes: dict[tuple[object, ...], tuple[FloatArray, FitQuality | None]] = {}
         shape = (len(stages), len(choices))
         self.reference = np.zeros(shape)
         self.turbine = np.zeros(shape)
@@ -167,35 +168,36 @@ class _Builder:
         plant = choice.plant
         geometry = self.tables.geometry.get(plant.id)
         levels = self._downstream_levels(choice)
+        of_stage = self.tables.planes.get(plant.id, {})
+        # Plain lists: this runs for every plant and stage. NaN is unequal to itself, so no key may hold it.
+        at, by_table = choice.at.tolist(), choice.given_by_table.tolist()
+        given = [None if value != value else value for value in choice.productivity.tolist()]
+        specific = [None if value != value else value for value in self.specific[:, index].tolist()]
+        reference = self.reference[:, index].tolist()
         made: dict[tuple[object, ...], tuple[Callable[[float, float], ProductionModel], float, float]] = {}
-        makers = []
+        keys = []
         for stage, number in enumerate(self.stage_ids):
-            part = choice.parts[choice.at[stage]]
-            given = float(choice.productivity[stage])
-            specific = float(self.specific[stage, index])
-            reference = float(self.reference[stage, index])
-            # NaN is unequal to itself, so it must not be part of a key.
-            key = (
-                int(choice.at[stage]),
-                None if np.isnan(given) else given,
-                None if np.isnan(specific) else specific,
-                levels[stage],
-                number if number in self.tables.planes.get(plant.id, {}) else None,
-                bool(choice.given_by_table[stage]),
+            planes_of = number if number in of_stage else None
+            key = (at[stage], given[stage], specific[stage], levels[stage], planes_of, by_table[stage])
+            keys.append(key)
+            if key in made:
+                continue
+            part = choice.parts[at[stage]]
+            head = None if geometry is None else self._head(plant, geometry, levels[stage])
+            own = self._equivalent(
+                choice, part, given[stage], specific[stage], head, reference[stage], number
             )
-            if key not in made:
-                known = None if np.isnan(specific) else specific
-                head = None if geometry is None else self._head(plant, geometry, levels[stage])
-                own = self._equivalent(choice, part, given, known, head, reference, number)
-                mean = own
-                low, high = plant.reservoir.min_storage_hm3, plant.reservoir.max_storage_hm3
-                if head is not None and known is not None and low < high and not choice.given_by_table[stage]:
-                    mean = known * head.mean_net(low, high, plant.generation.max_turbined_m3s)
-                maker = self._maker(choice, part, own, known, head, reference, number)
-                made[key] = (maker, own, mean)
-            maker, self.equivalent[stage, index], self.integrated[stage, index] = made[key]
-            makers.append(maker)
-        return tuple(makers)
+            mean = own
+            low, high = plant.reservoir.min_storage_hm3, plant.reservoir.max_storage_hm3
+            rate = specific[stage]
+            if head is not None and rate is not None and low < high and not by_table[stage]:
+                mean = rate * head.mean_net(low, high, plant.generation.max_turbined_m3s)
+            planes_key = (plant.id, at[stage], levels[stage], planes_of)
+            maker = self._maker(choice, part, own, rate, head, reference[stage], number, planes_key)
+            made[key] = (maker, own, mean)
+        self.equivalent[:, index] = [made[key][1] for key in keys]
+        self.integrated[:, index] = [made[key][2] for key in keys]
+        return tuple(made[key][0] for key in keys)
 
     def _downstream_levels(self, choice: PlantChoice) -> list[float | None]:
         """Return the level below the plant by stage, where its tailrace depends on it."""
@@ -244,14 +246,14 @@ class _Builder:
         self,
         choice: PlantChoice,
         part: ModelChoice,
-        given: float,
+        given: float | None,
         specific: float | None,
         head: Head | None,
         reference: float,
         stage_id: int,
     ) -> float:
         """Return the equivalent productivity, MW/(m3/s)."""
-        if not np.isnan(given):
+        if given is not None:
             return given
         plant = choice.plant
         if specific is None and fpha_source(part) == "computed":
@@ -283,19 +285,22 @@ class _Builder:
         head: Head | None,
         reference: float,
         stage_id: int,
+        planes_key: tuple[object, ...],
     ) -> Callable[[float, float], ProductionModel]:
         plant = choice.plant
         if part.model == "linearized_head" and head is not None:
             return self._linear_head(plant, productivity, specific, head, reference)
-        planes, quality = np.zeros((0, 4)), None
-        if part.model == "fpha" and part.fpha_config is not None:
-            if part.fpha_config.source == "precomputed":
-                given = self.tables.planes[plant.id]
-                planes = given.get(stage_id, given.get(None, planes))
-            elif head is not None:
-                planes, quality = self.fitter.fit(plant, part.fpha_config, head, stage_id)
-            self.fitter.check_idle(plant, planes, stage_id)
-        model = ProductionModel(part.model, productivity, _frozen(planes), quality)
+        if planes_key not in self.planes:
+            planes, quality = np.zeros((0, 4)), None
+            if part.model == "fpha" and part.fpha_config is not None:
+                if part.fpha_config.source == "precomputed":
+                    given = self.tables.planes[plant.id]
+                    planes = given.get(stage_id, given.get(None, planes))
+                elif head is not None:
+                    planes, quality = self.fitter.fit(plant, part.fpha_config, head, stage_id)
+                self.fitter.check_idle(plant, planes, stage_id)
+            self.planes[planes_key] = (_frozen(planes), quality)
+        model = ProductionModel(part.model, productivity, *self.planes[planes_key])
         return lambda low, high: model
 
     def _linear_head(

@@ -20,14 +20,14 @@ from cobre.hydro.geometry import GeometryCurve
 
 
 def month_shares(start: datetime.date, end: datetime.date) -> list[tuple[int, int, float]]:
-    """Return (year, month, share of the days) for each month in ``[start, end)``."""
+    """Return (month, its days, share of the stage's days) for each month in ``[start, end)``."""
     total = (end - start).days
     shares = []
     day = start
     while day < end:
         days = calendar.monthrange(day.year, day.month)[1]
         inside = min(days - day.day + 1, (end - day).days)
-        shares.append((day.year, day.month, inside / total))
+        shares.append((day.month, days, inside / total))
         if (end - day).days == inside:
             break  # the next day may lie beyond the last year that dates can hold
         day += datetime.timedelta(days=inside)
@@ -50,8 +50,8 @@ def linear_evaporation(
         From :func:`month_shares`.
     """
     intercept = slope = reference = 0.0
-    for year, month, share in months:
-        rate = coefficients_mm[month - 1] / (3.6 * 24.0 * calendar.monthrange(year, month)[1])
+    for month, days, share in months:
+        rate = coefficients_mm[month - 1] / (3.6 * 24.0 * days)
         storage = reference_hm3[month - 1]
         by_storage = rate * geometry.area_slope(storage)
         slope += share * by_storage

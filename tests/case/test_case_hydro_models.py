@@ -152,6 +152,14 @@ def test_every_range_has_a_fit_of_its_own(tmp_path: Path) -> None:
     )
 
 
+def test_one_fit_whatever_the_reported_productivity(tmp_path: Path) -> None:
+    extra = {GEOMETRY: geometry(), RATES: rates((1, 0, 0.5, None, None), (1, 1, 0.6, None, None))}
+    case = load(write_case(tmp_path, extra, hydros=upper(), production=models(COMPUTED)))
+    first, second, third = (by_hydro[0] for by_hydro in case.production)
+    assert (first.productivity_mw_per_m3s, second.productivity_mw_per_m3s) == (0.5, 0.6)
+    assert first.planes is second.planes is third.planes
+
+
 def test_reduction_of_planes(tmp_path: Path) -> None:
     reduction = {"method": "angle", "tolerance_deg": 10.0}
     edit = models(COMPUTED, fpha_plane_reduction=reduction)

@@ -88,32 +88,32 @@ def test_months_of_a_stage() -> None:
     def day(text: str) -> datetime.date:
         return datetime.date.fromisoformat(text)
 
-    assert month_shares(day("2024-01-01"), day("2024-02-01")) == [(2024, 1, 1.0)]
-    assert month_shares(day("2024-01-20"), day("2024-01-27")) == [(2024, 1, 1.0)]
+    assert month_shares(day("2024-01-01"), day("2024-02-01")) == [(1, 31, 1.0)]
+    assert month_shares(day("2024-01-20"), day("2024-01-27")) == [(1, 31, 1.0)]
     assert month_shares(day("2023-12-30"), day("2024-02-03")) == [
-        (2023, 12, 2 / 35),
-        (2024, 1, 31 / 35),
-        (2024, 2, 2 / 35),
+        (12, 31, 2 / 35),
+        (1, 31, 31 / 35),
+        (2, 29, 2 / 35),
     ]
-    assert month_shares(day("9999-12-01"), day("9999-12-31")) == [(9999, 12, 1.0)]
+    assert month_shares(day("9999-12-01"), day("9999-12-31")) == [(12, 31, 1.0)]
 
 
 def test_evaporation_of_a_published_case() -> None:
     # 100 mm, 1 km2 and 0.005 km2/hm3 at 100 hm3; January has 744 hours, February 2024 has 696.
     curve = GeometryCurve([0.0, 100.0, 200.0], [0.0, 0.0, 0.0], [0.5, 1.0, 1.5])
     for month, hours in ((1, 744.0), (2, 696.0)):
-        k0, kv, reference = linear_evaporation(curve, [100.0] * 12, [100.0] * 12, [(2024, month, 1.0)])
+        k0, kv, reference = linear_evaporation(
+            curve, [100.0] * 12, [100.0] * 12, [(month, int(hours) // 24, 1.0)]
+        )
         assert kv == pytest.approx(100.0 * 0.005 / (3.6 * hours), rel=1e-14)
         assert k0 == pytest.approx(100.0 * 1.0 / (3.6 * hours) - kv * 100.0, rel=1e-14)
         assert reference == 100.0
 
 
 def test_evaporation_over_two_months_is_the_mean_by_days() -> None:
-    first = linear_evaporation(CURVE, list(range(12)), [15.0] * 6 + [30.0] * 6, [(2023, 6, 1.0)])
-    second = linear_evaporation(CURVE, list(range(12)), [15.0] * 6 + [30.0] * 6, [(2023, 7, 1.0)])
-    both = linear_evaporation(
-        CURVE, list(range(12)), [15.0] * 6 + [30.0] * 6, [(2023, 6, 0.25), (2023, 7, 0.75)]
-    )
+    first = linear_evaporation(CURVE, list(range(12)), [15.0] * 6 + [30.0] * 6, [(6, 30, 1.0)])
+    second = linear_evaporation(CURVE, list(range(12)), [15.0] * 6 + [30.0] * 6, [(7, 31, 1.0)])
+    both = linear_evaporation(CURVE, list(range(12)), [15.0] * 6 + [30.0] * 6, [(6, 30, 0.25), (7, 31, 0.75)])
     np.testing.assert_allclose(both, 0.25 * np.array(first) + 0.75 * np.array(second), rtol=1e-14)
     # At the reference storage the whole surface evaporates: 5 mm from 1.5 km2 in 30 days.
     assert first[0] + first[1] * 15.0 == pytest.approx(5.0 * 1.5 * 1000.0 / (30 * 86400.0), rel=1e-12)
