@@ -20,6 +20,10 @@ NON_CONTROLLABLES = "system/non_controllable_sources.json"
 PUMPING_STATIONS = "system/pumping_stations.json"
 CONTRACTS = "system/energy_contracts.json"
 PRODUCTION_MODELS = "system/hydro_production_models.json"
+GEOMETRY = "system/hydro_geometry.parquet"
+FPHA_PLANES = "system/fpha_hyperplanes.parquet"
+ENERGY_PRODUCTIVITY = "system/hydro_energy_productivity.parquet"
+TAILRACE_CURVES = "system/tailrace_curves.parquet"
 INFLOW_STATS = "scenarios/inflow_seasonal_stats.parquet"
 INFLOW_HISTORY = "scenarios/inflow_history.parquet"
 INFLOW_AR = "scenarios/inflow_ar_coefficients.parquet"
@@ -52,6 +56,10 @@ OPTIONAL = (
     PUMPING_STATIONS,
     CONTRACTS,
     PRODUCTION_MODELS,
+    GEOMETRY,
+    FPHA_PLANES,
+    ENERGY_PRODUCTIVITY,
+    TAILRACE_CURVES,
     INFLOW_STATS,
     INFLOW_HISTORY,
     INFLOW_AR,
@@ -79,10 +87,6 @@ OPTIONAL = (
 )
 
 UNSUPPORTED = {
-    "system/hydro_geometry.parquet": "reservoir geometry (evaporation, head)",
-    "system/fpha_hyperplanes.parquet": "piecewise production functions (FPHA)",
-    "system/hydro_energy_productivity.parquet": "productivity by table",
-    "system/tailrace_curves.parquet": "tailrace curves",
     "constraints/generic_constraints.json": "generic constraints",
     "constraints/generic_constraint_bounds.parquet": "generic constraints",
     "constraints/generic_parameters.json": "generic constraints",

@@ -18,11 +18,11 @@ from cobre.case.checks.registries import check_registries
 from cobre.case.checks.service import check_service
 from cobre.case.checks.stages import check_stages, study_stages
 from cobre.case.checks.system import check_system
+from cobre.case.hydro_models import resolve_hydro_models
 from cobre.case.load_factors import check_load_factors
 from cobre.case.model import Case
 from cobre.case.ncs_factors import check_ncs_factors
 from cobre.case.problems import Reporter
-from cobre.case.production import resolve_productivity
 from cobre.case.resolve import resolve
 from cobre.case.scenarios import load_scenarios
 from cobre.case.sources import read_sources
@@ -110,9 +110,9 @@ def _check_files(root: Path, reporter: Reporter) -> Case | None:
     check_penalty_order(sources, reporter)
     bounds = read_bounds(root, sources, reporter)
     limits = check_limits(sources, bounds, stages, reporter)
-    productivity = resolve_productivity(sources, reporter)
+    hydro_models = resolve_hydro_models(root, sources, reporter)
     scenarios = load_scenarios(root, sources, reporter)
-    if reporter.errors or productivity is None or scenarios is None:
+    if reporter.errors or hydro_models is None or scenarios is None:
         return None
     penalties = sources.penalties.root
     if penalties is None or bounds is None or limits is None:
@@ -121,7 +121,7 @@ def _check_files(root: Path, reporter: Reporter) -> Case | None:
     check_unused_buses(sources, scenarios, reporter)
     stage_data = resolve_stage_data(sources, penalties, bounds, limits)
     warnings = tuple(_by_file(reporter.warnings))
-    case = commit_ahead(resolve(root, sources, stage_data, productivity, scenarios, warnings), sources)
+    case = commit_ahead(resolve(root, sources, stage_data, hydro_models, scenarios, warnings), sources)
     check_committed(case, reporter)
     return None if reporter.errors else case
 

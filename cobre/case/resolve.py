@@ -16,6 +16,7 @@ from cobre.case.horizon import (
     resolve_stages,
     resolve_training,
 )
+from cobre.case.hydro_models import HydroModels
 from cobre.case.model import (
     Bus,
     Case,
@@ -26,7 +27,6 @@ from cobre.case.model import (
     Hydro,
     Line,
     NonControllable,
-    ProductionModel,
     PumpingStation,
     Scenarios,
     Stage,
@@ -44,7 +44,7 @@ def resolve(
     path: Path,
     sources: Sources,
     stage_data: tuple[StageData, ...],
-    productivity: NDArray[np.float64],
+    hydro_models: HydroModels,
     scenarios: Scenarios,
     warnings: tuple[Problem, ...],
 ) -> Case:
@@ -54,8 +54,8 @@ def resolve(
     ----------
     stage_data
         Limits and costs of every study stage.
-    productivity
-        By (stage, hydro), MW/(m3/s).
+    hydro_models
+        Production and evaporation of the plants.
     scenarios
         Statistics and external scenarios.
     """
@@ -74,15 +74,11 @@ def resolve(
         thermals=_thermals(sources),
         hydros=hydros,
         stage_data=stage_data,
-        production=tuple(
-            tuple(
-                ProductionModel("constant_productivity", float(value), np.zeros((0, 4))) for value in by_hydro
-            )
-            for by_hydro in productivity
-        ),
+        production=hydro_models.production(*_storage_range(hydros, stage_data)),
         scenarios=scenarios,
-        evaporation=((None,) * len(hydros),) * len(resolved_stages),
+        evaporation=hydro_models.evaporation,
         generic=((),) * len(resolved_stages),
+        energy=hydro_models.energy,
         non_controllables=_non_controllables(sources),
         pumping_stations=_pumping_stations(sources),
         contracts=_contracts(sources),
@@ -91,6 +87,16 @@ def resolve(
         policy=resolve_policy(path, config),
         warnings=warnings,
     )
+
+
+def _storage_range(
+    hydros: tuple[Hydro, ...], stage_data: tuple[StageData, ...]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the least and largest storage (hm3) that each plant can have at any time."""
+    initial = np.array([hydro.initial_storage_hm3 for hydro in hydros], np.float64)
+    low = np.minimum.reduce([initial, *(data.storage_min_hm3 for data in stage_data)])
+    high = np.maximum.reduce([initial, *(data.storage_max_hm3 for data in stage_data)])
+    return low, high
 
 
 def _segments(entries: list[DeficitSegmentEntry]) -> tuple[DeficitSegment, ...]:

@@ -192,16 +192,6 @@ UNSUPPORTED = [
     ("config", "exports", {"states": True}, "exporting"),
     ("stages", "stages.0.sampling_method", "lhs", "sampling method"),
     ("stages", "policy_graph.type", "cyclic", "cyclic"),
-    ("hydros", "hydros.0.generation.model", "fpha", "production model"),
-    ("production", "fpha_plane_reduction", {"method": "angle"}, "FPHA"),
-    ("production", "production_models.0.stage_ranges.0.model", "fpha", "production model"),
-    ("production", "production_models.0.stage_ranges.0.fpha_config", {"source": "computed"}, "FPHA"),
-    (
-        "production",
-        "production_models.0",
-        {"hydro_id": 1, "selection_mode": "seasonal", "seasons": []},
-        "season",
-    ),
 ]
 
 
@@ -225,14 +215,14 @@ def test_negative_stage_id_is_a_pre_study_stage(tmp_path: Path) -> None:
     assert "nothing is decided there" in pick(warnings, "SemanticAmbiguity", entity="stage -1").message
 
 
-def test_unsupported_and_malformed_in_one_entity(tmp_path: Path) -> None:
+def test_faults_of_several_entities(tmp_path: Path) -> None:
     def edit(file: dict) -> None:
-        file["hydros"][0]["generation"]["model"] = "fpha"
+        file["hydros"][0]["generation"]["model"] = "steam"
         file["hydros"][0]["reservoir"]["max_storage_hm3"] = -1
         file["hydros"][1]["diversion"] = {}
 
     errors = errors_of(write_case(tmp_path, hydros=edit))
-    pick(errors, "NotImplemented", entity="hydro 1 (UPPER)", field="generation.model")
+    pick(errors, "InvalidValue", entity="hydro 1 (UPPER)", field="generation.model")
     pick(errors, "InvalidValue", entity="hydro 1 (UPPER)", field="reservoir.max_storage_hm3")
     pick(errors, "SchemaViolation", entity="hydro 4 (LOWER)", field="diversion.downstream_id")
     pick(errors, "SchemaViolation", entity="hydro 4 (LOWER)", field="diversion.max_flow_m3s")
