@@ -117,7 +117,7 @@ def _check_names(
             f"{path}: the column '{name}' {found}.",
             file=path,
             field=name,
-            suggestion=suggest_name(name, extra, "one of the other columns") if extra and not count else None,
+            suggestion=_suggest_column(name, count, extra),
         )
     if extra:
         reporter.warning(
@@ -128,6 +128,12 @@ def _check_names(
             suggestion=f"The columns of this file are {', '.join((*columns, *optional))}.",
         )
     return usable
+
+
+def _suggest_column(name: str, count: int, extra: list[str]) -> str:
+    if count:
+        return f"Keep one column '{name}'."
+    return suggest_name(name, extra, "one of the other columns") if extra else f"Add the column '{name}'."
 
 
 def _convert(column: Any, name: str, kind: ColumnType, path: str, reporter: Reporter) -> NDArray[Any] | None:

@@ -125,6 +125,7 @@ def read_rows(
         return None, None
     report = RowReporter(file, entities, table, reporter)
     _check_values(file, table, report)
+    _check_empty(file, table, reporter)
     entity, entity_known = _place_entities(file, table, entities, report)
     stage, stage_known = _place_stages(file, table, stages, report)
     block = np.full(entity.size, ALL_BLOCKS, np.int64)
@@ -171,6 +172,20 @@ def _check_values(file: BoundFile, table: Columns, report: RowReporter) -> None:
                 lambda _, sign=column.sign: sign,  # type: ignore[misc]
                 f"Give a number {column.sign}, or null.",
             )
+
+
+def _check_empty(file: BoundFile, table: Columns, reporter: Reporter) -> None:
+    silent = np.flatnonzero(np.all([np.isnan(table[column.name]) for column in file.columns], axis=0))
+    # A required value that is missing has been reported.
+    if silent.size and not any(column.required for column in file.columns):
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{file.path}: row {short_ids(silent.tolist())} gives no value and has no effect.",
+            file=file.path,
+            field="row",
+            value=short_ids(silent.tolist()),
+            suggestion=f"The value columns are {', '.join(column.name for column in file.columns)}.",
+        )
 
 
 def _place_entities(

@@ -134,7 +134,8 @@ def _check_filling(sources: Sources, grids: Grids, stages: StageAxis, reporter: 
     seeds = {entry.hydro_id: entry.value_hm3 for entry in sources.initial.root.filling_storage}
     hydros = by_id(sources.hydros.items)
     status = hydro_status(hydros, stages.ids)
-    volume: NDArray[np.float64] = grids["filling_min_rate_m3s"] * stages.hours[:, None] * HM3_PER_M3S_HOUR
+    with np.errstate(over="ignore"):  # an absurd rate reaches any volume
+        volume: NDArray[np.float64] = grids["filling_min_rate_m3s"] * stages.hours[:, None] * HM3_PER_M3S_HOUR
     for position, hydro in enumerate(hydros):
         filling = np.flatnonzero(status[:, position] == HydroStatus.FILLING)
         retained = float(volume[filling, position].sum())
