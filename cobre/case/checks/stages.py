@@ -174,8 +174,8 @@ def _warn_sobol(file: StagesFile, reporter: Reporter) -> None:
     if uneven:
         reporter.warning(
             "ModelQuality",
-            f"{_FILE}: num_openings of stage {short_ids(uneven)} is no power of 2: Sobol points do not "
-            "fill space evenly.",
+            f"{_FILE}: num_openings of stage {short_ids(uneven)} is no power of 2, so that Sobol points do "
+            "not fill space evenly.",
             file=_FILE,
             entity=f"stage {short_ids(uneven)}",
             field="num_openings",
