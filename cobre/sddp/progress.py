@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from cobre.lp.scaling import ScalingReport
 from cobre.sddp.policy import Policy
 
 _NORMAL_QUANTILE_95 = 1.96
@@ -72,6 +73,8 @@ class TrainingResult:
     policy: Policy
     policy_sha256: str
     history: tuple[IterationRecord, ...]
+    scaling: ScalingReport | None = None
+    """Sizes of the stage LPs, and the ranges of their coefficients before and after scaling."""
 
     @property
     def gap_percent(self) -> float:
