@@ -23,23 +23,23 @@ from cobre.stochastic import OpeningTree
 def build_templates(
     case: Case, tree: OpeningTree, layout: StateLayout | None = None
 ) -> tuple[StageTemplate, ...]:
-    """Build the LP of every node, in physical units.
+    """Build the LP of every node of the policy graph, in physical units.
 
     Parameters
     ----------
     case
         The study.
     tree
-        Realisations of inflow, load and availability by stage and opening.
+        Realisations of inflow, load and availability by node and opening.
     layout
         The components of the state; made from the case unless it is at hand.
 
     Returns
     -------
     tuple of StageTemplate
-        One for each node of the policy graph (on a chain: each stage), in their order. The future cost of
-        each is bounded below by a valid bound on the cost of the stages after it (and fixed to zero in the
-        last stage).
+        One for each node (on a chain: each stage), in their order; those of a stage differ in their
+        right-hand sides only. The future cost of each is bounded below by a valid bound on the cost of the
+        stages after it (and fixed to zero in the last stage).
 
     Raises
     ------
@@ -48,40 +48,43 @@ def build_templates(
     """
     topology = topology_of(case)
     layout = StateLayout(case, topology) if layout is None else layout
-    stage_of_node = np.array([node.stage for node in case.graph.nodes], np.int64)
-    first_node = np.searchsorted(stage_of_node, np.arange(len(case.stages) + 1))
+    nodes = _nodes_by_stage(case)
     built = []
-    for position in range(len(case.stages)):
-        # The nodes of a stage share everything but their openings.
-        rows = slice(tree.offset[first_node[position]], tree.offset[first_node[position + 1]])
+    for position, here in enumerate(nodes):
+        rows = np.concatenate([np.arange(tree.rows(node).start, tree.rows(node).stop) for node in here])
         openings = Openings(tree.inflow_m3s[rows], tree.load_mw[rows], tree.ncs_mw[rows])
         built.append(build_stage(case, topology, layout, position, openings))
     scale = case.training.cost_scale_factor or cost_scale_of([lp.cost for lp, _ in built])
-    templates = [
-        _template(case, position, lp, state_columns, scale)
-        for position, (lp, state_columns) in enumerate(built)
-    ]
     floors = _future_cost_floors(case, [lp for lp, _ in built])
-    bounded = [
-        _with_theta_bounds(template, floor / scale, 0.0 if position == len(built) - 1 else math.inf)
-        for position, (template, floor) in enumerate(zip(templates, floors, strict=True))
-    ]
-    by_node = []
-    for node, position in enumerate(stage_of_node):
-        start = tree.offset[first_node[position]]
-        rows = slice(tree.offset[node] - start, tree.offset[node + 1] - start)
-        by_node.append(replace(bounded[position], opening_rhs=bounded[position].opening_rhs[rows]))
-    return tuple(by_node)
+    templates: dict[int, StageTemplate] = {}
+    for position, (here, (lp, state_columns)) in enumerate(zip(nodes, built, strict=True)):
+        of_stage = _template(case, position, lp, state_columns, scale, floors[position])
+        openings_of_node = [tree.rows(node).stop - tree.rows(node).start for node in here]
+        parts = np.split(of_stage.opening_rhs, np.cumsum(openings_of_node)[:-1])
+        for node, rhs in zip(here, parts, strict=True):
+            templates[node] = replace(of_stage, opening_rhs=np.ascontiguousarray(rhs))
+    return tuple(templates[node] for node in range(len(templates)))
+
+
+def _nodes_by_stage(case: Case) -> list[list[int]]:
+    """Return the positions of the nodes of every stage."""
+    nodes: list[list[int]] = [[] for _ in case.stages]
+    for place, node in enumerate(case.graph.nodes):
+        nodes[node.stage].append(place)
+    return nodes
 
 
 def _template(
-    case: Case, position: int, lp: AssembledLp, state_columns: Sequence[int], scale: float
+    case: Case, position: int, lp: AssembledLp, state_columns: Sequence[int], scale: float, floor: float
 ) -> StageTemplate:
     stage = case.stages[position]
+    is_last = position == len(case.stages) - 1
     theta = int(lp.index.columns[FUTURE_COST].ids)
-    discount = stage.discount_factor if position < len(case.stages) - 1 else 1.0
+    discount = 1.0 if is_last else stage.discount_factor
     cost = lp.cost / scale
     cost[theta] = discount
+    lp.col_lower[theta] = floor / scale
+    lp.col_upper[theta] = 0.0 if is_last else math.inf
     return StageTemplate(
         stage_id=stage.id,
         cost=cost,
@@ -121,10 +124,3 @@ def _future_cost_floors(case: Case, stages: Sequence[AssembledLp]) -> list[float
         # This stage's whole cost to go, which the stage before it sees as its future cost.
         after = cheapest + (stage.discount_factor * after if len(floors) > 1 else 0.0)
     return list(reversed(floors))
-
-
-def _with_theta_bounds(template: StageTemplate, lower: float, upper: float) -> StageTemplate:
-    col_lower, col_upper = template.col_lower.copy(), template.col_upper.copy()
-    col_lower[template.theta_col] = lower
-    col_upper[template.theta_col] = upper
-    return replace(template, col_lower=col_lower, col_upper=col_upper)

@@ -2,14 +2,18 @@
 
 Columns and rows are scaled in turns by ``1 / sqrt(max |a| * min |a|)`` of their entries (geometric scaling),
 rounded to a power of two, until nothing changes or the turns are used up. A scale depends on the entries of
-the row or column alone, not on the order of entities. Costs are divided by one number for all stages, in the
-middle of their range. The future cost keeps the unit of the objective, so that cuts can move between stages.
+the row or column alone, not on the order of entities. Stages whose coefficients are close together as they
+are stay in physical units, in which the simplex method takes fewer steps.
+
+Costs are divided by one number for all stages, in the middle of their range. The future cost keeps the unit
+of the objective, so that cuts can move between stages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +24,9 @@ FloatArray = NDArray[np.float64]
 
 BAD_RATIO = 1.0e9
 """A range of coefficients beyond which a solver's tolerances cannot tell small from zero."""
+
+WIDE_RATIO = 1.0e6
+"""A range of matrix coefficients beyond which a stage is scaled."""
 
 _TURNS = 4
 
@@ -84,6 +91,45 @@ class ScalingReport:
         """What is still badly scaled, in words."""
         return tuple(text for stage in self.stages for text in stage.warnings())
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as ``scaling_report.json`` holds it."""
+        return {
+            "cost_scale_factor": self.cost_scale,
+            "stages": [
+                {
+                    "stage_id": stage.stage_id,
+                    "dimensions": {
+                        "num_cols": stage.num_cols,
+                        "num_rows": stage.num_rows,
+                        "num_nz": stage.num_nonzeros,
+                    },
+                    "pre_scaling": _ranges(stage.matrix_before, stage.objective_before),
+                    "post_scaling": _ranges(stage.matrix_after, stage.objective_after),
+                    "col_scale": _summary(stage.col_scale),
+                    "row_scale": _summary(stage.row_scale),
+                }
+                for stage in self.stages
+            ],
+        }
+
+
+def _ranges(matrix: Range, objective: Range) -> dict[str, Any]:
+    return {
+        "matrix_coeff_range": [matrix.least, matrix.most],
+        "matrix_coeff_ratio": matrix.ratio,
+        "objective_range": [objective.least, objective.most],
+        "objective_ratio": objective.ratio,
+    }
+
+
+def _summary(factors: ScaleFactors) -> dict[str, float]:
+    return {
+        "min": factors.least,
+        "max": factors.most,
+        "median": factors.median,
+        "count": factors.count,
+    }
+
 
 def cost_scale_of(costs: Sequence[FloatArray]) -> float:
     """Return the power of two in the middle of the range of all costs ($)."""
@@ -92,7 +138,7 @@ def cost_scale_of(costs: Sequence[FloatArray]) -> float:
 
 
 def scale_templates(
-    templates: Sequence[StageTemplate], *, enabled: bool = True
+    templates: Sequence[StageTemplate], *, beyond: float = WIDE_RATIO
 ) -> tuple[tuple[StageTemplate, ...], ScalingReport]:
     """Scale physical templates.
 
@@ -100,15 +146,19 @@ def scale_templates(
     ----------
     templates
         As :func:`cobre.lp.build_templates` returns them.
-    enabled
-        ``False`` keeps them as they are and only reports.
+    beyond
+        Stages whose largest matrix coefficient is more than so many times the smallest one are scaled:
+        0 scales all, infinity none.
 
     Returns
     -------
     (tuple of StageTemplate, ScalingReport)
         The LPs that engines solve, with their ``col_scale`` and ``row_scale``.
     """
-    scaled = tuple(_scale(template) if enabled else template for template in templates)
+    scaled = tuple(
+        _scale(template) if _range(template.matrix_value).ratio > beyond else template
+        for template in templates
+    )
     stages = tuple(_describe(*pair) for pair in zip(templates, scaled, strict=True))
     return scaled, ScalingReport(templates[0].cost_scale, stages)
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from cobre.lp.scaling import ScalingReport
 from cobre.sddp.policy import Policy
 
 _NORMAL_QUANTILE_95 = 1.96
@@ -75,6 +76,8 @@ class TrainingResult:
     policy: Policy
     policy_sha256: str
     history: tuple[IterationRecord, ...]
+    scaling: ScalingReport | None = None
+    """Sizes of the stage LPs, and the ranges of their coefficients before and after scaling."""
 
     @property
     def gap_percent(self) -> float:

@@ -200,6 +200,7 @@ class _Session:
             policy=policy,
             policy_sha256=policy.sha256(),
             history=tuple(history),
+            scaling=self.scaling,
         )
 
     def _iterate(self, iteration: int) -> IterationRecord:

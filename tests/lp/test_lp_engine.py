@@ -39,7 +39,7 @@ class Engine:
     def __init__(self, resources: ExitStack, scaled: bool) -> None:
         case = cascade_study(hydros=5, thermals=6, stages=3, openings=6, seed=3)
         self.templates = build_templates(case, build_opening_tree(case))
-        solved, _ = scale_templates(self.templates, enabled=scaled)
+        solved, _ = scale_templates(self.templates, beyond=0.0 if scaled else np.inf)
         self.lp = lp_arrays.lp_arrays(solved)
         handles = np.zeros((2, 3), np.intp)
         for worker in range(2):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_studies import HOURS, plant, small_study
+from small_studies import HOURS, planes, plant, small_study
 from studies import cascade_study, with_training
 
 from cobre.case.model import Thermal
@@ -20,7 +20,7 @@ def templates_of(case):
 
 def test_scales_are_powers_of_two_and_undo_exactly():
     templates = templates_of(cascade_study())
-    for plain, scaled in zip(templates, scale_templates(templates)[0], strict=True):
+    for plain, scaled in zip(templates, scale_templates(templates, beyond=0.0)[0], strict=True):
         for scale in (scaled.col_scale, scaled.row_scale):
             assert (np.frexp(scale)[0] == 0.5).all()
         assert scaled.col_scale[scaled.theta_col] == 1.0
@@ -37,7 +37,7 @@ def test_scales_are_powers_of_two_and_undo_exactly():
 def test_optimum_is_the_same():
     templates = templates_of(cascade_study(openings=4))
     answers = []
-    for group in (templates, scale_templates(templates)[0]):
+    for group in (templates, scale_templates(templates, beyond=0.0)[0]):
         for template in group:
             with HighsModel(template) as model:
                 rhs = template.rhs(1, np.linspace(50.0, 300.0, 4))
@@ -49,7 +49,7 @@ def test_optimum_is_the_same():
 
 def test_report_tells_ranges_before_and_after():
     templates = templates_of(cascade_study(hydros=6))
-    _, report = scale_templates(templates)
+    _, report = scale_templates(templates, beyond=0.0)
     assert report.cost_scale == templates[0].cost_scale
     assert [stage.stage_id for stage in report.stages] == [0, 1, 2, 3]
     stage, template = report.stages[0], templates[0]
@@ -63,9 +63,31 @@ def test_report_tells_ranges_before_and_after():
     assert stage.objective_before.least == pytest.approx(0.01 * 360.0)
     assert stage.col_scale.count == template.num_cols
     assert report.warnings == ()
-    same, unscaled = scale_templates(templates, enabled=False)
+    entry = report.as_dict()["stages"][0]
+    assert entry["dimensions"] == {
+        "num_cols": template.num_cols,
+        "num_rows": template.num_rows,
+        "num_nz": len(template.matrix_value),
+    }
+    assert entry["pre_scaling"]["matrix_coeff_range"] == [magnitudes.min(), magnitudes.max()]
+    assert entry["post_scaling"]["objective_ratio"] == stage.objective_after.ratio
+    assert entry["row_scale"]["count"] == template.num_rows
+    # Coefficients so close together are left alone.
+    same, unscaled = scale_templates(templates)
     assert same == templates
     assert unscaled.stages[0].matrix_after == unscaled.stages[0].matrix_before
+
+
+def test_wide_range_is_narrowed():
+    # Planes in MW per hm3 of a huge reservoir beside flows in m3/s.
+    case = small_study(
+        hours=((HOURS,),) * 2,
+        hydros=[plant(initial_storage_hm3=10.0)],
+        production=((planes([0.0, 1e-8, 0.9, -0.05]),),) * 2,
+    )
+    _, report = scale_templates(templates_of(case))
+    assert report.stages[0].matrix_before.ratio > 1e8
+    assert report.stages[0].matrix_after.ratio < 1e5
 
 
 def test_bad_range_is_told():
@@ -98,6 +120,6 @@ def test_order_of_entities_does_not_matter_to_scales():
     other = replace(case, thermals=turned, stage_data=data)
     pair = []
     for study in (case, other):
-        (scaled, *_), _ = scale_templates(templates_of(study))
+        (scaled, *_), _ = scale_templates(templates_of(study), beyond=0.0)
         pair.append(dict(zip(scaled.col_names, scaled.col_scale.tolist(), strict=True)))
     assert pair[0] == pair[1]
