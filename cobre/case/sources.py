@@ -15,15 +15,26 @@ from cobre.case.schema.config import ConfigFile
 from cobre.case.schema.initial import InitialConditionsFile, StorageEntry
 from cobre.case.schema.penalties import PenaltiesFile
 from cobre.case.schema.production import BySeason, ByStageRanges, ProductionEntry, ProductionModelsFile
-from cobre.case.schema.scenarios import LoadFactorEntry, LoadFactorsFile
+from cobre.case.schema.scenarios import (
+    LoadFactorEntry,
+    LoadFactorsFile,
+    NonControllableFactorEntry,
+    NonControllableFactorsFile,
+)
 from cobre.case.schema.stages import StageEntry, StagesFile
 from cobre.case.schema.system import (
     BusEntry,
     BusesFile,
+    ContractEntry,
+    ContractsFile,
     HydroEntry,
     HydrosFile,
     LineEntry,
     LinesFile,
+    NonControllableEntry,
+    NonControllablesFile,
+    PumpingStationEntry,
+    PumpingStationsFile,
     ThermalEntry,
     ThermalsFile,
 )
@@ -31,7 +42,7 @@ from cobre.case.schema.system import (
 
 @dataclass(frozen=True)
 class Sources:
-    """The JSON files of a case; an optional file that is absent is ``None``."""
+    """The JSON files of a case; an optional file that is absent is ``None``, an optional registry empty."""
 
     present: AnyCollection[str]
     config: Parsed[ConfigFile, Any]
@@ -44,6 +55,10 @@ class Sources:
     hydros: Parsed[HydrosFile, HydroEntry]
     production: Parsed[ProductionModelsFile, ByStageRanges | BySeason] | None
     load_factors: Parsed[LoadFactorsFile, LoadFactorEntry] | None
+    non_controllables: Parsed[NonControllablesFile, NonControllableEntry]
+    pumping_stations: Parsed[PumpingStationsFile, PumpingStationEntry]
+    contracts: Parsed[ContractsFile, ContractEntry]
+    ncs_factors: Parsed[NonControllableFactorsFile, NonControllableFactorEntry] | None
 
 
 def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) -> Sources:
@@ -58,6 +73,9 @@ def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) ->
     def read(path: str, model: Any, item_type: Any = None, collection: Collection | None = None) -> Any:
         raw = read_json(root, path, reporter) if path in present else None
         return parse(raw, path, model, item_type, collection, reporter)
+
+    def read_registry(path: str, model: Any, item_type: Any, collection: Collection) -> Any:
+        return read(path, model, item_type, collection) if path in present else Parsed(None, (), (), {})
 
     by_hydro = Collection("production_models", "hydro", "hydro_id")
     by_bus = Collection("load_factors", "bus", "bus_id")
@@ -84,6 +102,31 @@ def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) ->
         load_factors=(
             read(layout.LOAD_FACTORS, LoadFactorsFile, LoadFactorEntry, by_bus)
             if layout.LOAD_FACTORS in present
+            else None
+        ),
+        non_controllables=read_registry(
+            layout.NON_CONTROLLABLES,
+            NonControllablesFile,
+            NonControllableEntry,
+            Collection("non_controllable_sources", "non-controllable source"),
+        ),
+        pumping_stations=read_registry(
+            layout.PUMPING_STATIONS,
+            PumpingStationsFile,
+            PumpingStationEntry,
+            Collection("pumping_stations", "pumping station"),
+        ),
+        contracts=read_registry(
+            layout.CONTRACTS, ContractsFile, ContractEntry, Collection("contracts", "contract")
+        ),
+        ncs_factors=(
+            read(
+                layout.NCS_FACTORS,
+                NonControllableFactorsFile,
+                NonControllableFactorEntry,
+                Collection("non_controllable_factors", "non-controllable source", "ncs_id"),
+            )
+            if layout.NCS_FACTORS in present
             else None
         ),
     )

@@ -19,7 +19,14 @@ NOT_SUPPORTED = "not_supported"
 class FormatModel(BaseModel):
     """A JSON object of the format: no unknown keys, no type coercion, no NaN or infinity."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        frozen=True,
+        # The text below a field describes it in the exported JSON Schema.
+        use_attribute_docstrings=True,
+    )
 
 
 class RootModel(FormatModel):
