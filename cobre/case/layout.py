@@ -30,6 +30,9 @@ LINE_BOUNDS = "constraints/line_bounds.parquet"
 PUMPING_BOUNDS = "constraints/pumping_bounds.parquet"
 CONTRACT_BOUNDS = "constraints/contract_bounds.parquet"
 NCS_BOUNDS = "constraints/ncs_bounds.parquet"
+GENERIC_CONSTRAINTS = "constraints/generic_constraints.json"
+GENERIC_BOUNDS = "constraints/generic_constraint_bounds.parquet"
+GENERIC_PARAMETERS = "constraints/generic_parameters.json"
 BUS_COSTS = "constraints/penalty_overrides_bus.parquet"
 LINE_COSTS = "constraints/penalty_overrides_line.parquet"
 HYDRO_COSTS = "constraints/penalty_overrides_hydro.parquet"
@@ -52,6 +55,9 @@ OPTIONAL = (
     PUMPING_BOUNDS,
     CONTRACT_BOUNDS,
     NCS_BOUNDS,
+    GENERIC_CONSTRAINTS,
+    GENERIC_BOUNDS,
+    GENERIC_PARAMETERS,
     BUS_COSTS,
     LINE_COSTS,
     HYDRO_COSTS,
@@ -73,9 +79,6 @@ UNSUPPORTED = {
     "scenarios/external_inflow_scenarios.parquet": "external scenarios",
     "scenarios/external_load_scenarios.parquet": "external scenarios",
     "scenarios/external_ncs_scenarios.parquet": "external scenarios",
-    "constraints/generic_constraints.json": "generic constraints",
-    "constraints/generic_constraint_bounds.parquet": "generic constraints",
-    "constraints/generic_parameters.json": "generic constraints",
 }
 """Files of the format that this version cannot honour, and the feature behind each."""
 

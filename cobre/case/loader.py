@@ -15,6 +15,8 @@ from cobre.case.checks.quality import check_inflow_noise, check_penalty_order, c
 from cobre.case.checks.references import check_faulty_entries
 from cobre.case.checks.stages import check_stages
 from cobre.case.checks.system import check_system
+from cobre.case.generic.checks import check_generic
+from cobre.case.generic.rows import resolve_generic
 from cobre.case.load_factors import check_load_factors
 from cobre.case.model import Case
 from cobre.case.parse import Parsed
@@ -98,6 +100,7 @@ def _check_files(root: Path, reporter: Reporter) -> Case | None:
     check_initial(sources, reporter)
     check_faulty_entries(sources, reporter)
     check_load_factors(sources, reporter)
+    generic = check_generic(root, sources, reporter)
     check_penalty_order(sources, reporter)
     productivity = resolve_productivity(sources, reporter)
     inflow = _read_stats(root, INFLOW, sources.hydros, sources, reporter)
@@ -106,7 +109,11 @@ def _check_files(root: Path, reporter: Reporter) -> Case | None:
         return None
     check_inflow_noise(sources, inflow, reporter)
     check_unused_buses(sources, load_stats, reporter)
-    return resolve(root, sources, productivity, inflow, load_stats, tuple(_by_file(reporter.warnings)))
+    case = resolve(root, sources, productivity, inflow, load_stats, ())
+    rows = resolve_generic(generic, case, sources, reporter)
+    if reporter.errors:
+        return None
+    return replace(case, generic=rows, warnings=tuple(_by_file(reporter.warnings)))
 
 
 def _read_stats(

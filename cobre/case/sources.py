@@ -12,6 +12,13 @@ from cobre.case.parse import Collection, Parsed, parse
 from cobre.case.problems import Reporter
 from cobre.case.reader import read_json
 from cobre.case.schema.config import ConfigFile
+from cobre.case.schema.generic import (
+    AnyParameter,
+    ConstraintEntry,
+    GenericConstraintsFile,
+    GenericParametersFile,
+    ParameterEntry,
+)
 from cobre.case.schema.initial import InitialConditionsFile, StorageEntry
 from cobre.case.schema.penalties import PenaltiesFile
 from cobre.case.schema.production import BySeason, ByStageRanges, ProductionEntry, ProductionModelsFile
@@ -59,6 +66,8 @@ class Sources:
     pumping_stations: Parsed[PumpingStationsFile, PumpingStationEntry]
     contracts: Parsed[ContractsFile, ContractEntry]
     ncs_factors: Parsed[NonControllableFactorsFile, NonControllableFactorEntry] | None
+    generic_constraints: Parsed[GenericConstraintsFile, ConstraintEntry] | None
+    generic_parameters: Parsed[GenericParametersFile, AnyParameter] | None
 
 
 def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) -> Sources:
@@ -129,4 +138,32 @@ def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) ->
             if layout.NCS_FACTORS in present
             else None
         ),
+        generic_constraints=(
+            read(
+                layout.GENERIC_CONSTRAINTS,
+                GenericConstraintsFile,
+                ConstraintEntry,
+                Collection("constraints", "constraint"),
+            )
+            if layout.GENERIC_CONSTRAINTS in present
+            else None
+        ),
+        generic_parameters=_read_parameters(root, reporter) if layout.GENERIC_PARAMETERS in present else None,
     )
+
+
+def _read_parameters(root: Path, reporter: Reporter) -> Parsed[GenericParametersFile, AnyParameter]:
+    """Read the parameters; the format lets other keys stand beside them at the root."""
+    path, key = layout.GENERIC_PARAMETERS, "scalar_parameters"
+    raw = read_json(root, path, reporter)
+    extra = sorted(set(raw or {}) - {key, "$schema"})
+    if raw is not None and extra:
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{path}: keys that are not part of the format are ignored: {', '.join(extra)}.",
+            file=path,
+            field=", ".join(extra),
+            suggestion=f"The only key of this file is {key}.",
+        )
+        raw = {name: value for name, value in raw.items() if name not in extra}
+    return parse(raw, path, GenericParametersFile, ParameterEntry, Collection(key, "parameter"), reporter)

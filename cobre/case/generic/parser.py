@@ -227,9 +227,7 @@ class _Parser:
         if word.text != "bus":
             raise self.error(f"unknown argument '{word.text}'", word.position, "The only one is bus=bus_id.")
         if kind not in takes:
-            raise self.error(
-                f"{kind} takes no bus", word.position, f"Only {' and '.join(takes)} take a bus."
-            )
+            raise self.error(f"{kind} takes no bus", word.position, f"Only {' and '.join(takes)} take a bus.")
         self.expect("=", "after bus")
         return self.integer("the id of a bus")
 

@@ -17,6 +17,7 @@ _TOKEN = re.compile(
     r"|@(?P<reference>\w+)"
     r"|(?P<symbol><=|>=|==|[-+*(),=])"
 )
+_KINDS: tuple[TokenKind, ...] = ("number", "name", "reference", "symbol")
 _HINTS = {
     "/": "There is no division; multiply by the inverse, as in 0.5 * thermal_generation(0).",
     "<": "Relational operators are <=, >= and ==.",
@@ -59,9 +60,9 @@ def tokenize(text: str) -> list[Token]:
             raise ExpressionError(
                 f"'{letter}' is not part of the grammar", text, position, _HINTS.get(letter)
             )
-        kind = match.lastgroup
-        if kind == "number" or kind == "name" or kind == "reference" or kind == "symbol":
-            tokens.append(Token(kind, match.group(kind), position))
+        for kind in _KINDS:
+            if match.group(kind) is not None:
+                tokens.append(Token(kind, match.group(kind), position))
         position = match.end()
     tokens.append(Token("end", "", len(text)))
     return tokens

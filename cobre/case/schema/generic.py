@@ -44,9 +44,7 @@ class GenericConstraintsFile(RootModel):
     """``constraints/generic_constraints.json``."""
 
     constraints: list[ConstraintEntry] = Field(description="The constraints.")
-    expressions: list[NamedExpressionEntry] | None = Field(
-        default=None, description="Named sub-expressions."
-    )
+    expressions: list[NamedExpressionEntry] | None = Field(default=None, description="Named sub-expressions.")
 
 
 def _as_tuple(length: int, shape: str) -> BeforeValidator:
