@@ -26,7 +26,7 @@ def folder_of(prefix: str) -> Path:
     return found[0]
 
 
-@pytest.mark.parametrize("prefix", ["d01", "d02", "d03", "d04", "d09", "d20", "d24", "d25", "1dtoy"])
+@pytest.mark.parametrize("prefix", ["d01", "d02", "d03", "d04", "d09", "d13", "d20", "d24", "d25", "1dtoy"])
 def test_supported_cases_load(prefix: str) -> None:
     case = load(folder_of(prefix))
     assert len(case.stages) >= 2
@@ -39,7 +39,6 @@ def test_supported_cases_load(prefix: str) -> None:
         ("d06", ["FPHA", "fpha_hyperplanes.parquet", "production model"]),
         ("d08", ["evaporation", "hydro_geometry.parquet"]),
         ("d11", ["hydro_bounds.parquet", "withdrawal"]),
-        ("d13", ["generic constraints"]),
         ("d15", ["non-controllable sources"]),
         (
             "d16",

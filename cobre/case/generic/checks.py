@@ -13,8 +13,8 @@ from cobre.case.checks.references import check_unique
 from cobre.case.generic.bounds import BoundRows, no_rows, read_bounds
 from cobre.case.generic.entities import EntityIndex, check_entities
 from cobre.case.generic.expression import Expression, ExpressionError, Operator, Variable
-from cobre.case.generic.linear import LinearForm, references
-from cobre.case.generic.named import NamedExpressions, report_expression, try_form
+from cobre.case.generic.linear import LinearForm, mentioned, references
+from cobre.case.generic.named import NamedExpressions, report_expression
 from cobre.case.generic.parameters import check_parameters
 from cobre.case.generic.parser import parse_expression
 from cobre.case.generic.scope import block_fault
@@ -93,6 +93,7 @@ def _check_constraints(sources: Sources, reporter: Reporter) -> tuple[Constraint
         for entry in parsed.items:
             _parse(entry, reporter)
         return ()
+    before = len(reporter.errors)
     entries = parsed.root.expressions or []
     named = NamedExpressions(entries, parameters, reporter)
     used: set[str] = set()
@@ -101,21 +102,23 @@ def _check_constraints(sources: Sources, reporter: Reporter) -> tuple[Constraint
         expression = _parse(entry, reporter)
         if expression is None:
             continue
-        inner = {reference.name for reference in references((*expression.left, *expression.right))}
-        used |= inner.union(*(named.uses.get(name, set()) for name in inner))
+        both = (*expression.left, *expression.right)
+        inner = {reference.name for reference in references(both)}
+        used |= {*mentioned(both)}.union(*(named.uses.get(name, set()) for name in inner))
         if inner & named.broken:
             continue
-        form = try_form(expression, _entity(entry), parameters, named.forms, reporter)
+        form = named.form(expression, _entity(entry))
         if form is None:
             continue
-        used |= form.parameters
         if not form.terms:
             error = ExpressionError("the expression has no variable", entry.expression, 0)
             report_expression(error, _entity(entry), reporter)
             continue
         penalty = entry.slack.penalty if entry.slack.enabled else None
         constraints.append(Constraint(entry.id, entry.name, form, expression.operator, penalty))
-    _warn_unused(parameters, [entry.name for entry in entries], used, reporter)
+    if len(reporter.errors) == before:
+        # An expression that cannot be read might use any name.
+        _warn_unused(parameters, [entry.name for entry in entries], used, reporter)
     return tuple(constraints)
 
 

@@ -58,10 +58,22 @@ def references(side: Side) -> Iterator[Reference]:
             yield from references(part.parts)
 
 
+def mentioned(side: Side) -> Iterator[str]:
+    """Yield every name behind an ``@``, those of coefficients too."""
+    for part in side:
+        if isinstance(part, Reference):
+            yield part.name
+        elif isinstance(part, Product) and part.parameter is not None:
+            yield part.parameter
+        elif isinstance(part, Group):
+            yield from mentioned(part.parts)
+
+
 def linear_form(
     expression: Expression,
     parameters: Collection[str],
     expressions: Mapping[str, LinearForm],
+    declared: Collection[str] = (),
 ) -> LinearForm:
     """Return ``left - right`` of an expression as a linear form.
 
@@ -71,6 +83,8 @@ def linear_form(
         Names of the parameters.
     expressions
         Forms of the named expressions this one may refer to.
+    declared
+        Names of all named expressions, for messages.
 
     Raises
     ------
@@ -79,7 +93,7 @@ def linear_form(
         that overflow.
     """
     form = LinearForm()
-    builder = _Builder(expression, parameters, expressions)
+    builder = _Builder(expression, parameters, expressions, declared)
     builder.collect(expression.left, 1.0, form)
     builder.collect(expression.right, -1.0, form)
     if not all(map(math.isfinite, (*form.terms.values(), *form.constants.values()))):
@@ -89,12 +103,17 @@ def linear_form(
 
 class _Builder:
     def __init__(
-        self, expression: Expression, parameters: Collection[str], expressions: Mapping[str, LinearForm]
+        self,
+        expression: Expression,
+        parameters: Collection[str],
+        expressions: Mapping[str, LinearForm],
+        declared: Collection[str],
     ) -> None:
         self.text = expression.text
         self.constants_allowed = expression.operator is not None
         self.parameters = parameters
         self.expressions = expressions
+        self.declared = {*declared, *expressions}
 
     def collect(self, side: Side, scale: float, form: LinearForm) -> None:
         for part in side:
@@ -115,12 +134,12 @@ class _Builder:
             self.check_constant(part.position)
             form.add(LinearForm({}, {part.name: part.scale}), scale)
         else:
-            raise self.unknown(part.name, part.position, [*self.parameters, *self.expressions])
+            raise self.unknown(part.name, part.position, [*self.parameters, *self.declared])
 
     def check_coefficient(self, part: Product) -> None:
         if part.parameter is None or part.parameter in self.parameters:
             return
-        if part.parameter in self.expressions:
+        if part.parameter in self.declared:
             raise ExpressionError(
                 f"'@{part.parameter}' is a named expression and cannot multiply a variable",
                 self.text,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from cobre.case import layout
 from cobre.case.generic.expression import Expression, ExpressionError, excerpt
-from cobre.case.generic.linear import LinearForm, linear_form, references
+from cobre.case.generic.linear import LinearForm, linear_form, mentioned, references
 from cobre.case.generic.parser import parse_expression
 from cobre.case.problems import Reporter
 from cobre.case.schema.generic import NamedExpressionEntry
@@ -19,7 +19,7 @@ def report_expression(error: ExpressionError, entity: str, reporter: Reporter) -
     """Report an expression that cannot be used, with the place marked by a caret."""
     reporter.error(
         "ParseError",
-        f"{_FILE}: expression of {entity}: {error.message} at column {error.position + 1}:\n"
+        f"{_FILE}: {entity}: {error.message} at column {error.position + 1}:\n"
         f"{excerpt(error.text, error.position)}",
         file=_FILE,
         entity=entity,
@@ -40,7 +40,9 @@ class NamedExpressions:
     broken
         Names that are declared but cannot be used; why has been reported.
     uses
-        Names each expression refers to, itself included, at any depth.
+        Names each expression mentions, parameters and itself included, at any depth.
+    declared
+        All names.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class NamedExpressions:
         self.uses: dict[str, set[str]] = {}
         self._parameters = parameters
         self._reporter = reporter
+        self.declared = {entry.name for entry in entries}
         self._parsed = self._parse(entries)
         for name in self._order():
             self._resolve(name)
@@ -64,7 +67,7 @@ class NamedExpressions:
                     "DuplicateId",
                     f"{_FILE}: {what} called '{name}'.",
                     file=_FILE,
-                    entity=f"expression {name}",
+                    entity=f"named expression {name}",
                     field="expressions[].name",
                     value=name,
                     rule="scalar_parameters.C",
@@ -83,7 +86,7 @@ class NamedExpressions:
                     )
                 parsed[entry.name] = expression
             except ExpressionError as error:
-                report_expression(error, f"expression {entry.name}", self._reporter)
+                report_expression(error, f"named expression {entry.name}", self._reporter)
                 self.broken.add(entry.name)
         return parsed
 
@@ -122,7 +125,7 @@ class NamedExpressions:
             f"{_FILE}: named expressions refer to each other in a circle: "
             f"{' -> '.join('@' + name for name in names)}.",
             file=_FILE,
-            entity=f"expression {names[0]}",
+            entity=f"named expression {names[0]}",
             field="expression",
             value=self._parsed[names[0]].text,
             suggestion="Remove one of the references.",
@@ -131,28 +134,22 @@ class NamedExpressions:
     def _resolve(self, name: str) -> None:
         expression = self._parsed[name]
         inner = {reference.name for reference in references(expression.left)}
-        self.uses[name] = {name, *inner}.union(*(self.uses.get(other, set()) for other in inner))
+        self.uses[name] = {name, *mentioned(expression.left)}.union(
+            *(self.uses.get(other, set()) for other in inner)
+        )
         if name in self.broken or inner & self.broken:
             self.broken.add(name)
             return
-        form = try_form(expression, f"expression {name}", self._parameters, self.forms, self._reporter)
+        form = self.form(expression, f"named expression {name}")
         if form is None:
             self.broken.add(name)
         else:
             self.forms[name] = form
-            self.uses[name] |= form.parameters
 
-
-def try_form(
-    expression: Expression,
-    entity: str,
-    parameters: Collection[str],
-    expressions: Mapping[str, LinearForm],
-    reporter: Reporter,
-) -> LinearForm | None:
-    """Return the linear form, or ``None`` after reporting why there is none."""
-    try:
-        return linear_form(expression, parameters, expressions)
-    except ExpressionError as error:
-        report_expression(error, entity, reporter)
-        return None
+    def form(self, expression: Expression, entity: str) -> LinearForm | None:
+        """Return the linear form of an expression, or ``None`` after reporting why there is none."""
+        try:
+            return linear_form(expression, self._parameters, self.forms, self.declared)
+        except ExpressionError as error:
+            report_expression(error, entity, self._reporter)
+            return None
