@@ -24,7 +24,6 @@ from cobre.case.schema.generic import (
 )
 from cobre.case.schema.stages import StageEntry
 from cobre.case.sources import Sources
-from cobre.hydro.energy import accumulated_productivity, max_stored_energy, reference_volume
 
 FloatArray = NDArray[np.float64]
 
@@ -161,12 +160,9 @@ def resolve_parameters(case: Case, sources: Sources, reporter: Reporter) -> dict
     parsed = sources.generic_parameters
     if parsed is None:
         return {}
-    energy: dict[str, FloatArray] = {}
-    if any(isinstance(item, ComputedParameter) for item in parsed.items):
-        energy = _computed(case, sources)
     tables = {}
     for item in sorted(parsed.items, key=lambda item: item.id):
-        table = _table(item, case, energy, reporter)
+        table = _table(item, case, reporter)
         if table is not None:
             tables[item.name] = table
     return tables
@@ -177,7 +173,7 @@ def _by_stage(values: Sequence[float] | FloatArray) -> ParameterTable:
 
 
 def _table(
-    item: AnyParameter, case: Case, energy: Mapping[str, FloatArray], reporter: Reporter
+    item: AnyParameter, case: Case, reporter: Reporter
 ) -> ParameterTable | None:
     if isinstance(item, ConstantParameter):
         return _by_stage([item.value] * len(case.stages))
@@ -193,7 +189,9 @@ def _table(
     if isinstance(item, SeasonalParameter):
         return _seasonal(item, case.stages, reporter)
     position = [hydro.id for hydro in case.hydros].index(item.computed_spec.hydro_id)
-    values = energy[item.computed_spec.tag][:, position]
+    if case.energy is None:
+        raise ValueError("a case from files has the energy of its plants")
+    values = case.energy.parameter(item.computed_spec.tag, position)
     missing = [stage.id for stage, value in zip(case.stages, values, strict=True) if np.isnan(value)]
     if missing:
         plant = name_entity("hydro", item.computed_spec.hydro_id, case.hydros[position].name)
@@ -228,47 +226,3 @@ def _seasonal(item: SeasonalParameter, stages: Sequence[Stage], reporter: Report
         )
         return None
     return _by_stage([by_season[stage.season_id] for stage in stages])
-
-
-def _computed(case: Case, sources: Sources) -> dict[str, FloatArray]:
-    """Return for each tag the values by (stage, hydro); NaN where the case does not have one."""
-    plants = sorted(sources.hydros.items, key=lambda item: item.id)
-    position = {hydro.id: index for index, hydro in enumerate(case.hydros)}
-    downstream = np.array(
-        [-1 if hydro.downstream_id is None else position[hydro.downstream_id] for hydro in case.hydros],
-        dtype=np.int64,
-    )
-    low = np.array([plant.reservoir.min_storage_hm3 for plant in plants], dtype=np.float64)
-    high = np.array([plant.reservoir.max_storage_hm3 for plant in plants], dtype=np.float64)
-    shape = (len(case.stages), len(plants))
-
-    def collect(name: str, fallback: FloatArray) -> FloatArray:
-        """Return what the production models give, and the fallback where they give nothing."""
-        given = [[getattr(model, name) for model in by_hydro] for by_hydro in case.production]
-        table = np.array([[np.nan if value is None else value for value in row] for row in given], np.float64)
-        return np.where(np.isnan(table), fallback, table).reshape(shape)
-
-    nothing = np.full(len(plants), np.nan)
-    specific = np.array(
-        [
-            np.nan if value is None else value
-            for value in (hydro.specific_productivity_mw_per_m3s_per_m for hydro in case.hydros)
-        ],
-        dtype=np.float64,
-    )
-    turbined = np.array([plant.generation.max_turbined_m3s for plant in plants], dtype=np.float64)
-    own = collect("productivity_mw_per_m3s", nothing)
-    mean = collect("integrated_productivity_mw_per_m3s", own)
-    mean_cascade = accumulated_productivity(mean, downstream)
-    return {
-        "equivalent_productivity": own,
-        "accumulated_productivity": accumulated_productivity(own, downstream),
-        "integrated_equivalent_productivity": mean,
-        "integrated_accumulated_productivity": mean_cascade,
-        "max_stored_energy": max_stored_energy(mean_cascade, low, high),
-        "specific_productivity": collect("specific_productivity_mw_per_m3s_per_m", specific),
-        "reference_volume": collect("reference_volume_hm3", reference_volume(low, high)),
-        "reference_turbine": collect("reference_outflow_m3s", turbined),
-        "min_storage": np.broadcast_to(low, shape),
-        "max_storage": np.broadcast_to(high, shape),
-    }

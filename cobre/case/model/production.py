@@ -24,24 +24,11 @@ class ProductionModel:
         generic parameters only.
     planes
         float64 (planes, 4): ``G <= p0 + pv * v + pq * q + ps * s``; empty for constant productivity.
-    integrated_productivity_mw_per_m3s
-        Mean of the equivalent productivity over the range of storage; ``None`` where there is no geometry to
-        tell it from the equivalent one.
-    specific_productivity_mw_per_m3s_per_m
-        Where a table gives it for the stage; else that of the plant holds.
-    reference_volume_hm3
-        Where the production model gives one; else 65 % of the useful range.
-    reference_outflow_m3s
-        Where a table gives one; else the maximum of turbined flow.
     """
 
     kind: ProductionKind
     productivity_mw_per_m3s: float
     planes: NDArray[np.float64]
-    integrated_productivity_mw_per_m3s: float | None = None
-    specific_productivity_mw_per_m3s_per_m: float | None = None
-    reference_volume_hm3: float | None = None
-    reference_outflow_m3s: float | None = None
 
 
 @dataclass(frozen=True)
