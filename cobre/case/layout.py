@@ -19,6 +19,10 @@ NON_CONTROLLABLES = "system/non_controllable_sources.json"
 PUMPING_STATIONS = "system/pumping_stations.json"
 CONTRACTS = "system/energy_contracts.json"
 PRODUCTION_MODELS = "system/hydro_production_models.json"
+GEOMETRY = "system/hydro_geometry.parquet"
+FPHA_PLANES = "system/fpha_hyperplanes.parquet"
+ENERGY_PRODUCTIVITY = "system/hydro_energy_productivity.parquet"
+TAILRACE_CURVES = "system/tailrace_curves.parquet"
 INFLOW_STATS = "scenarios/inflow_seasonal_stats.parquet"
 LOAD_STATS = "scenarios/load_seasonal_stats.parquet"
 LOAD_FACTORS = "scenarios/load_factors.json"
@@ -44,6 +48,10 @@ OPTIONAL = (
     PUMPING_STATIONS,
     CONTRACTS,
     PRODUCTION_MODELS,
+    GEOMETRY,
+    FPHA_PLANES,
+    ENERGY_PRODUCTIVITY,
+    TAILRACE_CURVES,
     INFLOW_STATS,
     LOAD_STATS,
     LOAD_FACTORS,
@@ -66,10 +74,6 @@ OPTIONAL = (
 
 UNSUPPORTED = {
     "post_study_stages.json": "post-study stages",
-    "system/hydro_geometry.parquet": "reservoir geometry (evaporation, head)",
-    "system/fpha_hyperplanes.parquet": "piecewise production functions (FPHA)",
-    "system/hydro_energy_productivity.parquet": "productivity by table",
-    "system/tailrace_curves.parquet": "tailrace curves",
     "scenarios/inflow_history.parquet": "estimating inflow models from history",
     "scenarios/inflow_ar_coefficients.parquet": "autoregressive inflow models",
     "scenarios/inflow_annual_component.parquet": "annual components of inflow models",

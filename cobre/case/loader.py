@@ -17,11 +17,11 @@ from cobre.case.checks.stages import check_stages
 from cobre.case.checks.system import check_system
 from cobre.case.generic.checks import check_generic
 from cobre.case.generic.rows import resolve_generic
+from cobre.case.hydro_models import resolve_hydro_models
 from cobre.case.load_factors import check_load_factors
 from cobre.case.model import Case
 from cobre.case.parse import Parsed
 from cobre.case.problems import Reporter
-from cobre.case.production import resolve_productivity
 from cobre.case.resolve import resolve
 from cobre.case.sources import Sources, read_sources
 from cobre.case.stats import INFLOW, LOAD, SeasonalStats, StatsFile, read_stats, zero_stats
@@ -102,14 +102,14 @@ def _check_files(root: Path, reporter: Reporter) -> Case | None:
     check_load_factors(sources, reporter)
     generic = check_generic(root, sources, reporter)
     check_penalty_order(sources, reporter)
-    productivity = resolve_productivity(sources, reporter)
     inflow = _read_stats(root, INFLOW, sources.hydros, sources, reporter)
     load_stats = _read_stats(root, LOAD, sources.buses, sources, reporter)
-    if reporter.errors or productivity is None or inflow is None or load_stats is None:
+    hydro_models = resolve_hydro_models(root, sources, reporter)
+    if reporter.errors or hydro_models is None or inflow is None or load_stats is None:
         return None
     check_inflow_noise(sources, inflow, reporter)
     check_unused_buses(sources, load_stats, reporter)
-    case = resolve(root, sources, productivity, inflow, load_stats, ())
+    case = resolve(root, sources, hydro_models, inflow, load_stats, ())
     rows = resolve_generic(generic, case, sources, reporter)
     if reporter.errors:
         return None

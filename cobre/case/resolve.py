@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case.checks.stages import discount_factor, stage_rate, transition_rates
+from cobre.case.hydro_models import HydroModels
 from cobre.case.load_factors import resolve_load_factors
 from cobre.case.model import (
     HYDRO_PENALTIES,
@@ -18,7 +19,6 @@ from cobre.case.model import (
     Hydro,
     HydroStatus,
     Line,
-    ProductionModel,
     Scenarios,
     Stage,
     StageData,
@@ -46,7 +46,7 @@ DEFAULT_INFLOW_NONNEGATIVITY_COST = 1000.0
 def resolve(
     path: Path,
     sources: Sources,
-    productivity: NDArray[np.float64],
+    hydro_models: HydroModels,
     inflow: SeasonalStats,
     load: SeasonalStats,
     warnings: tuple[Problem, ...],
@@ -55,8 +55,8 @@ def resolve(
 
     Parameters
     ----------
-    productivity
-        By (stage, hydro), MW/(m3/s).
+    hydro_models
+        Production and evaporation of the plants.
     inflow, load
         By (stage, hydro) in m3/s and by (stage, bus) in MW.
     """
@@ -65,6 +65,7 @@ def resolve(
         raise ValueError("resolve() needs sources without errors")
     resolved_stages = _stages(stages)
     hydros = _hydros(sources)
+    stage_data = _stage_data(sources, penalties, resolved_stages)
     return Case(
         path=path,
         training=_training(config),
@@ -74,13 +75,8 @@ def resolve(
         lines=_lines(sources),
         thermals=_thermals(sources),
         hydros=hydros,
-        stage_data=_stage_data(sources, penalties, resolved_stages),
-        production=tuple(
-            tuple(
-                ProductionModel("constant_productivity", float(value), np.zeros((0, 4))) for value in by_hydro
-            )
-            for by_hydro in productivity
-        ),
+        stage_data=stage_data,
+        production=hydro_models.production(*_storage_range(hydros, stage_data)),
         scenarios=Scenarios(
             inflow_mean_m3s=_frozen(inflow.mean),
             inflow_std_m3s=_frozen(inflow.std),
@@ -90,10 +86,21 @@ def resolve(
             ncs_std=_frozen(np.zeros((len(resolved_stages), 0))),
             ncs_has_stats=np.zeros(0, np.bool_),
         ),
-        evaporation=((None,) * len(hydros),) * len(resolved_stages),
+        evaporation=hydro_models.evaporation,
         generic=((),) * len(resolved_stages),
+        energy=hydro_models.energy,
         warnings=warnings,
     )
+
+
+def _storage_range(
+    hydros: tuple[Hydro, ...], stage_data: tuple[StageData, ...]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the least and largest storage (hm3) that each plant can have at any time."""
+    initial = np.array([hydro.initial_storage_hm3 for hydro in hydros], np.float64)
+    low = np.minimum.reduce([initial, *(data.storage_min_hm3 for data in stage_data)])
+    high = np.maximum.reduce([initial, *(data.storage_max_hm3 for data in stage_data)])
+    return low, high
 
 
 def _frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:

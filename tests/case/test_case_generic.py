@@ -5,23 +5,18 @@ from __future__ import annotations
 import copy
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from case_builder import SINCE, base_files, errors_of, only, pick, warnings_of, write_case
 from test_case_mutations import KINDS, WARNING_KINDS, mutants
 
 from cobre.case import check, load
+from cobre.case.generic.echo import resolved_echo
 from cobre.case.generic.expression import Variable
-from cobre.case.generic.parameters import resolve_parameters
 from cobre.case.generic.scope import block_fault, term_block
-from cobre.case.model import Case, GenericRow, GenericTerm
-from cobre.case.problems import Reporter
-from cobre.case.sources import read_sources
-from cobre.hydro.energy import accumulated_productivity
+from cobre.case.model import GenericRow, GenericTerm
 
 CONSTRAINTS = "constraints/generic_constraints.json"
 PARAMETERS = "constraints/generic_parameters.json"
@@ -245,17 +240,18 @@ def test_named_expressions_and_parameters_of_every_kind(tmp_path: Path) -> None:
     ],
 )
 def test_computed_parameters(tmp_path: Path, tag: str, expected: float) -> None:
+    def specific(file: dict[str, Any]) -> None:
+        file["hydros"][0]["specific_productivity_mw_per_m3s_per_m"] = 0.009
+
     spec = parameter("p", "computed", computed_spec={"tag": tag, "hydro_id": 1})
-    path = write_case(tmp_path, files("@p * hydro_storage(1)", [(1, 0, None, 1.0, None)], [spec]))
-    case, _, _ = check(write_case(tmp_path / "plain"))
-    assert isinstance(case, Case)
-    hydros = (replace(case.hydros[0], specific_productivity_mw_per_m3s_per_m=0.009), *case.hydros[1:])
-    present = [entry.relative_to(path).as_posix() for entry in path.rglob("*")]
-    reporter = Reporter()
-    sources = read_sources(path, present, reporter)
-    tables = resolve_parameters(replace(case, hydros=hydros), sources, reporter)
-    assert reporter.errors == []
-    assert tables["p"].at(2, None) == pytest.approx(expected)
+    rows = rows_of(
+        tmp_path,
+        "@p * hydro_storage(1)",
+        [(1, 2, None, 1.0, None)],
+        [spec],
+        changes={"hydros": specific},
+    )
+    assert rows[2][0].terms[0].coefficient == pytest.approx(expected)
 
 
 def test_specific_productivity_must_be_given(tmp_path: Path) -> None:
@@ -263,13 +259,6 @@ def test_specific_productivity_must_be_given(tmp_path: Path) -> None:
     path = write_case(tmp_path, files("@p * hydro_storage(1)", [(1, 0, None, 1.0, None)], [spec]))
     problem = only(path, "DimensionMismatch", file=PARAMETERS, rule="scalar_parameters.A")
     assert "hydro 1 (UPPER)" in problem.message
-
-
-def test_accumulated_productivity_follows_the_cascade() -> None:
-    own = np.array([[1.0, 2.0, 4.0, 8.0], [0.5, 0.0, 1.0, 3.0]])
-    # 3 -> 0 -> 2, 1 -> 2
-    found = accumulated_productivity(own, np.array([2, 2, -1, 0]))
-    assert found.tolist() == [[5.0, 6.0, 4.0, 13.0], [1.5, 1.0, 1.0, 4.5]]
 
 
 def test_order_in_files_does_not_matter(tmp_path: Path) -> None:
@@ -615,3 +604,38 @@ def test_mutated_files_give_problems_only(tmp_path: Path) -> None:
 def test_base_case_has_no_rows(tmp_path: Path) -> None:
     assert load(write_case(tmp_path)).generic == ((), (), ())
     assert len(base_files()["stages"]["stages"]) == 3
+
+
+def test_echo_of_resolved_rows(tmp_path: Path) -> None:
+    path = faulty(
+        tmp_path,
+        [
+            constraint("hydro_storage(1) >= 20", 1, name="floor"),
+            constraint("@p * thermal_generation(0) - hydro_generation(4, bus=3)", 2, 7.0, "cap"),
+            constraint("thermal_generation(0) == 4", 3, name="equal"),
+            constraint("thermal_generation(2)", 4, name="band"),
+        ],
+        [
+            (1, 0, None, None, None),
+            (2, 1, 1, None, 9.0),
+            (3, 1, 0, None, None),
+            (4, 2, 0, 1.0, 2.0),
+        ],
+        [parameter("p", "constant", value=3.0)],
+    )
+    lines = resolved_echo(load(path)).to_pylist()
+    assert [(line["stage_id"], line["block_id"], line["constraint_name"]) for line in lines] == [
+        (0, None, "floor"),
+        (1, 1, "cap"),
+        (1, 1, "cap"),
+        (1, 0, "equal"),
+        (2, 0, "band"),
+    ]
+    assert [line["derived_shape"] for line in lines] == ["floor", "cap", "cap", "equality", "band"]
+    assert [(line["term_index"], line["variable"], line["coefficient"]) for line in lines[1:3]] == [
+        (0, "hydro_generation(4, 1, bus=3)", -1.0),
+        (1, "thermal_generation(0, 1)", 3.0),
+    ]
+    assert (lines[0]["bound_lower"], lines[0]["bound_upper"]) == (20.0, None)
+    assert (lines[1]["slack_enabled"], lines[1]["slack_penalty"]) == (True, 7.0)
+    assert (lines[4]["slack_enabled"], lines[4]["slack_penalty"]) == (False, None)

@@ -172,9 +172,7 @@ def _by_stage(values: Sequence[float] | FloatArray) -> ParameterTable:
     return ParameterTable(tuple(np.array([value]) for value in values))
 
 
-def _table(
-    item: AnyParameter, case: Case, reporter: Reporter
-) -> ParameterTable | None:
+def _table(item: AnyParameter, case: Case, reporter: Reporter) -> ParameterTable | None:
     if isinstance(item, ConstantParameter):
         return _by_stage([item.value] * len(case.stages))
     if isinstance(item, PerStageParameter):

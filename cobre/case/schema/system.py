@@ -15,7 +15,6 @@ from cobre.case.schema.base import (
     Positive,
     PositiveCount,
     RootModel,
-    unsupported,
 )
 from cobre.case.schema.penalties import DeficitSegmentEntry, HydroPenaltyOverrides
 
@@ -152,10 +151,7 @@ class Outflow(FormatModel):
 class HydroGeneration(FormatModel):
     """Production model and limits of the whole plant."""
 
-    model: Annotated[
-        Literal["constant_productivity", "linearized_head", "fpha"],
-        unsupported("a production model other than 'constant_productivity'", "constant_productivity"),
-    ]
+    model: Literal["constant_productivity", "linearized_head", "fpha"]
     """How water becomes energy; the numbers are in the files of production models."""
     min_turbined_m3s: NonNegative
     """Least turbined flow, m3/s."""
