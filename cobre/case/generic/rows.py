@@ -16,36 +16,24 @@ c * V_min``, so it becomes a storage here, and ``c * V_min`` is added to both bo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+import numpy as np
 
 from cobre.case import layout
 from cobre.case.generic.catalogue import VARIABLES
 from cobre.case.generic.checks import Constraint, Generic
 from cobre.case.generic.entities import EntityIndex
 from cobre.case.generic.expression import Variable
+from cobre.case.generic.left import STORAGE, Left, LeftSides
 from cobre.case.generic.parameters import ParameterTable, resolve_parameters
-from cobre.case.generic.scope import follows_row, term_block
-from cobre.case.model import Case, GenericRow, GenericTerm, HydroStatus, VariableKind
+from cobre.case.generic.scope import follows_row
+from cobre.case.model import Case, GenericRow, HydroStatus
 from cobre.case.problems import Reporter, name_entity, short_ids
 from cobre.case.sources import Sources
 
 Rows = tuple[tuple[GenericRow, ...], ...]
 
 _FILE = layout.GENERIC_CONSTRAINTS
-_STORAGE: dict[VariableKind, VariableKind] = {
-    "hydro_useful_volume_initial": "hydro_storage_initial",
-    "hydro_useful_volume_final": "hydro_storage_final",
-}
-_KIND_ORDER = {kind: position for position, kind in enumerate(VARIABLES)}
-
-
-@dataclass(frozen=True, eq=False)
-class _Left:
-    """The left-hand side of a row, and what the constants and dead volumes move to its bounds."""
-
-    terms: tuple[GenericTerm, ...]
-    remainder: float
-    shift: float
 
 
 def resolve_generic(generic: Generic, case: Case, sources: Sources, reporter: Reporter) -> Rows:
@@ -63,6 +51,9 @@ def resolve_generic(generic: Generic, case: Case, sources: Sources, reporter: Re
     return _Resolver(case, sources, tables, reporter).resolve(generic)
 
 
+_OUT = "out of service"
+
+
 class _Resolver:
     def __init__(
         self, case: Case, sources: Sources, tables: dict[str, ParameterTable], reporter: Reporter
@@ -73,6 +64,8 @@ class _Resolver:
         self.index = EntityIndex(sources)
         self.stage_at = {stage.id: position for position, stage in enumerate(case.stages)}
         self.hydro_at = {hydro.id: position for position, hydro in enumerate(case.hydros)}
+        self.hydro_is_out = np.array([data.hydro_status for data in case.stage_data]) == HydroStatus.OUT
+        self.known_gaps: dict[Variable, dict[int, str]] = {}
         self.decisions = {
             thermal.id: {delivery.decision for delivery in thermal.anticipated} for thermal in case.thermals
         }
@@ -91,28 +84,33 @@ class _Resolver:
             self.tables[name].varies_by_block for name in constraint.form.parameters
         )
         bounds = generic.bounds
-        lefts: dict[object, _Left] = {}
+        lefts = LeftSides(constraint.form, self.dead_volumes(constraint))
+        parameters = sorted(constraint.form.parameters)
         rows: list[GenericRow] = []
         crossed: list[int] = []
         impossible: list[int] = []
         overflow: list[int] = []
-        absent_at: dict[tuple[Variable, str], list[int]] = {}
+        absences = {variable: self.gaps_of(variable) for variable in constraint.variables}
+        absences = {variable: gaps for variable, gaps in absences.items() if gaps}
+        absent_at: dict[tuple[Variable, str], set[int]] = {}
         for position in bounds.of(constraint.id):
             stage = self.stage_at[int(bounds.stage[position])]
             number = self.case.stages[stage].id
             blocks: list[int | None] = [int(bounds.block[position])]
             if bounds.block[position] < 0:
                 blocks = [None] if whole_stage else list(range(len(self.case.stages[stage].blocks)))
-            absent = self.absent(constraint, stage)
+            absent = {variable: gaps[stage] for variable, gaps in absences.items() if stage in gaps}
             for variable, reason in absent.items():
-                if number not in (found := absent_at.setdefault((variable, reason), [])):
-                    found.append(number)
+                absent_at.setdefault((variable, reason), set()).add(number)
+            gone = frozenset(variable for variable, reason in absent.items() if reason != _OUT)
+            chronological = self.case.stages[stage].block_mode == "chronological"
             for block in blocks:
-                left = self.left(constraint, stage, block, absent, lefts)
+                values = {name: self.tables[name].at(stage, block) for name in parameters}
+                left = lefts.at(block, chronological, gone, values)
                 lower, upper = _interval(
                     constraint, left, float(bounds.lower[position]), float(bounds.upper[position])
                 )
-                if not _is_finite(left):
+                if not left.finite:
                     overflow.append(number)
                 elif lower > upper:
                     crossed.append(number)
@@ -157,75 +155,43 @@ class _Resolver:
         self.warn_absent(constraint, absent_at)
         return rows
 
-    def left(
-        self,
-        constraint: Constraint,
-        stage: int,
-        block: int | None,
-        absent: dict[Variable, str],
-        known: dict[object, _Left],
-    ) -> _Left:
-        """Return the left-hand side of a row; equal ones are shared between stages."""
-        chronological = self.case.stages[stage].block_mode == "chronological"
-        values = {name: self.tables[name].at(stage, block) for name in sorted(constraint.form.parameters)}
-        gone = frozenset(variable for variable, reason in absent.items() if reason != _OUT)
-        key = (block, chronological, tuple(values.values()), gone)
-        if key not in known:
-            known[key] = self.build(constraint, block, chronological, values, gone)
-        return known[key]
+    def dead_volumes(self, constraint: Constraint) -> dict[int, float]:
+        """Return the dead volume (hm3) of every plant with a useful volume in the constraint, by id."""
+        useful = [variable for variable in constraint.variables if variable.kind in STORAGE]
+        return {
+            variable.entity_id: self.index.item(variable).reservoir.min_storage_hm3 for variable in useful
+        }
 
-    def build(
-        self,
-        constraint: Constraint,
-        block: int | None,
-        chronological: bool,
-        values: dict[str, float],
-        gone: frozenset[Variable],
-    ) -> _Left:
-        sums: dict[tuple[VariableKind, int, int | None, int | None], float] = {}
-        shift = 0.0
-        for (variable, parameter), scale in constraint.form.terms.items():
-            if variable in gone:
-                continue
-            coefficient = scale if parameter is None else scale * values[parameter]
-            if variable.kind in _STORAGE:
-                shift += coefficient * self.index.item(variable).reservoir.min_storage_hm3
-            kind = _STORAGE.get(variable.kind, variable.kind)
-            key = (kind, variable.entity_id, term_block(variable, block, chronological), variable.bus_id)
-            sums[key] = sums.get(key, 0.0) + coefficient
-        constant = 0.0
-        for parameter, scale in constraint.form.constants.items():
-            constant += scale if parameter is None else scale * values[parameter]
-        terms = [
-            GenericTerm(coefficient, kind, entity, at, bus)
-            for (kind, entity, at, bus), coefficient in sums.items()
-            if coefficient != 0.0
-        ]
-        terms.sort(key=_term_order)
-        return _Left(tuple(terms), 0.0 - constant, shift)
+    def gaps_of(self, variable: Variable) -> dict[int, str]:
+        if variable not in self.known_gaps:
+            self.known_gaps[variable] = self.absences(variable)
+        return self.known_gaps[variable]
 
-    def absent(self, constraint: Constraint, stage: int) -> dict[Variable, str]:
-        """Return the variables that are 0 at a stage by nature, and why."""
-        reasons = ((variable, self.why_absent(variable, stage)) for variable in constraint.variables)
-        return {variable: reason for variable, reason in reasons if reason is not None}
-
-    def why_absent(self, variable: Variable, stage: int) -> str | None:
-        number = self.case.stages[stage].id
+    def absences(self, variable: Variable) -> dict[int, str]:
+        """Return the stages (positions) at which a variable is 0 by nature, and why."""
+        stages = range(len(self.case.stages))
         if variable.kind == "anticipated_decision":
-            return None if stage in self.decisions[variable.entity_id] else "nothing is decided there"
+            decided = self.decisions[variable.entity_id]
+            return {stage: "nothing is decided there" for stage in stages if stage not in decided}
         if VARIABLES[variable.kind].registry == "hydro":
             hydro = self.hydro_at[variable.entity_id]
-            if variable.kind == "hydro_evaporation" and self.case.evaporation[stage][hydro] is None:
-                return "the plant has no evaporation there"
+            if variable.kind == "hydro_evaporation":
+                models = self.case.evaporation
+                none = [stage for stage in stages if models[stage][hydro] is None]
+                return dict.fromkeys(none, "the plant has no evaporation there")
             if variable.kind == "hydro_diversion" and self.case.hydros[hydro].diversion is None:
-                return "the plant has no diversion channel"
-            is_flow = VARIABLES[variable.kind].scope == "block" and variable.kind != "hydro_inflow"
-            out = self.case.stage_data[stage].hydro_status[hydro] == HydroStatus.OUT
-            return _OUT if is_flow and out else None
+                return dict.fromkeys(stages, "the plant has no diversion channel")
+            if VARIABLES[variable.kind].scope != "block" or variable.kind == "hydro_inflow":
+                return {}
+            return dict.fromkeys(np.flatnonzero(self.hydro_is_out[:, hydro]).tolist(), _OUT)
         item = self.index.item(variable)
         entry, leave = getattr(item, "entry_stage_id", None), getattr(item, "exit_stage_id", None)
-        out = (entry is not None and number < entry) or (leave is not None and number >= leave)
-        return _OUT if out else None
+        out = [
+            stage
+            for stage, at in enumerate(self.case.stages if entry is not None or leave is not None else ())
+            if (entry is not None and at.id < entry) or (leave is not None and at.id >= leave)
+        ]
+        return dict.fromkeys(out, _OUT)
 
     def report(
         self, constraint: Constraint, stages: list[int], what: str, rule: str | None, suggestion: str
@@ -243,12 +209,12 @@ class _Resolver:
                 suggestion=suggestion,
             )
 
-    def warn_absent(self, constraint: Constraint, absent_at: dict[tuple[Variable, str], list[int]]) -> None:
+    def warn_absent(self, constraint: Constraint, absent_at: dict[tuple[Variable, str], set[int]]) -> None:
         entity = name_entity("constraint", constraint.id, constraint.name)
         for (variable, reason), stages in absent_at.items():
             self.reporter.warning(
                 "ModelQuality",
-                f"{_FILE}: {variable} in {entity} counts as 0 at stage {short_ids(stages)}: {reason}.",
+                f"{_FILE}: {variable} in {entity} is 0 at stage {short_ids(sorted(stages))}: {reason}.",
                 file=_FILE,
                 entity=entity,
                 field="expression",
@@ -257,20 +223,7 @@ class _Resolver:
             )
 
 
-_OUT = "out of service"
-
-
-def _term_order(term: GenericTerm) -> tuple[int, int, int, int, bool]:
-    block = -1 if term.block is None else term.block
-    return _KIND_ORDER[term.kind], term.entity_id, block, term.bus_id or 0, term.bus_id is not None
-
-
-def _is_finite(left: _Left) -> bool:
-    numbers = (left.remainder, left.shift, *(term.coefficient for term in left.terms))
-    return all(map(math.isfinite, numbers))
-
-
-def _interval(constraint: Constraint, left: _Left, lower: float, upper: float) -> tuple[float, float]:
+def _interval(constraint: Constraint, left: Left, lower: float, upper: float) -> tuple[float, float]:
     """Return the bounds of a row from those of the table (NaN = none) and the operator."""
     if constraint.operator in (">=", "=="):
         low = left.remainder + (0.0 if math.isnan(lower) else lower)
