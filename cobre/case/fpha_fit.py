@@ -75,13 +75,14 @@ class FphaFitter:
             return np.zeros((0, 4)), None
         planes, quality = self._reduced(fit, function, window)
         if quality.mean_deviation_mw > POOR_FIT * quality.mean_power_mw:
+            worst = quality.max_deviation_mw
             share = (
                 100.0 * quality.mean_deviation_mw / quality.mean_power_mw if quality.mean_power_mw else 100.0
             )
             self.reporter.warning(
                 "ModelQuality",
                 f"{layout.PRODUCTION_MODELS}: the planes of {entity} from stage {stage_id} deviate from its "
-                f"production function by {share:.1f} % on average, {quality.max_deviation_mw:.4g} MW at most.",
+                f"production function by {share:.1f} % on average, at most {worst:.4g} MW.",
                 file=layout.PRODUCTION_MODELS,
                 entity=entity,
                 field="fpha_config",

@@ -92,7 +92,9 @@ def resolve_hydro_models(root: Path, sources: Sources, reporter: Reporter) -> Hy
     if reporter.errors or sources.hydros.ids is None:
         return None
     builder = _Builder(stages, choices, tables, sources, reporter)
-    models = builder.build()
+    # Overflow is reported as what it is, a plant whose numbers are not finite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        models = builder.build()
     return None if reporter.errors else models
 
 
@@ -123,6 +125,10 @@ class _Builder:
             self._reference_points(index, choice)
         makers = tuple(self._plant(index, choice) for index, choice in enumerate(self.choices))
         self._check_reduction()
+        for index, choice in enumerate(self.choices):
+            finite = np.isfinite(self.equivalent[:, index]) & np.isfinite(self.integrated[:, index])
+            if not (finite & np.isfinite(self.reference[:, index])).all():
+                self._refuse_numbers(choice.plant, "productivity")
         plants = [choice.plant for choice in self.choices]
         energy = EnergyData(
             downstream=np.array([self._downstream(plant) for plant in plants], np.intp),
@@ -311,6 +317,8 @@ class _Builder:
                 suggestion="Check heights, tailrace and losses, or give a specific productivity.",
             )
             return lambda low, high: ProductionModel("linearized_head", productivity, np.zeros((0, 4)))
+        if not np.isfinite(head_planes(productivity, slope, reference, low, high, flow)).all():
+            self._refuse_numbers(plant, "head")
         if productivity + slope * (low - reference) < 0.0:
             self.reporter.error(
                 "InvalidValue",
@@ -343,6 +351,17 @@ class _Builder:
 
         return make
 
+    def _refuse_numbers(self, plant: HydroEntry, what: str) -> None:
+        entity = entity_of(plant)
+        self.reporter.error(
+            "InvalidValue",
+            f"{layout.HYDROS}: the {what} of {entity} is not a finite number.",
+            file=layout.HYDROS,
+            entity=entity,
+            field=what,
+            suggestion="Check the plant's numbers, here and in the tables of system/, for extreme values.",
+        )
+
     def _check_reduction(self) -> None:
         fitted = any(fpha_source(part) == "computed" for choice in self.choices for part in choice.parts)
         if self.fitter.reduction is not None and not fitted:
@@ -371,9 +390,10 @@ class _Builder:
         models: list[EvaporationModel | None] = []
         for part in months:
             if part not in made:
-                made[part] = EvaporationModel(
-                    *linear_evaporation(geometry, entry.coefficients_mm, reference, part)
-                )
+                numbers = linear_evaporation(geometry, entry.coefficients_mm, reference, part)
+                if not np.isfinite(numbers).all():
+                    self._refuse_numbers(plant, "evaporation")
+                made[part] = EvaporationModel(*numbers)
             models.append(made[part])
         return models
 

@@ -225,11 +225,12 @@ def _check_kinds(choices: Sequence[PlantChoice], stage_ids: Sequence[int], repor
     for choice in choices:
         plant = choice.plant
         declared = plant.generation.model == "fpha"
-        listed = np.array([part.model == "fpha" and part.fpha_config is not None for part in choice.parts])
-        # A part without its configuration has been reported.
-        excused = np.array([part.model == "fpha" and part.fpha_config is None for part in choice.parts[:-1]])
-        wrong = listed[choice.at] != declared
-        wrong &= ~np.append(excused, False)[choice.at]
+        fpha = np.array([part.model == "fpha" for part in choice.parts], np.bool_)
+        fitted = np.array([part.fpha_config is not None for part in choice.parts], np.bool_)
+        # An entry without its configuration has been reported; the last part is the fallback, no entry.
+        excused = fpha & ~fitted
+        excused[-1] = False
+        wrong = ((fpha & fitted) != declared)[choice.at] & ~excused[choice.at]
         if not wrong.any():
             continue
         at = short_ids([stage_ids[index] for index in np.flatnonzero(wrong).tolist()])

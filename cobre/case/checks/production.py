@@ -8,7 +8,7 @@ import numpy as np
 
 from cobre.case import layout
 from cobre.case.hydro_tables import HydroTables
-from cobre.case.problems import Reporter, short_ids
+from cobre.case.problems import Reporter, name_entity, short_ids
 from cobre.case.production import PlantChoice
 from cobre.case.schema.production import ModelChoice
 from cobre.case.schema.system import HydroEntry
@@ -62,8 +62,8 @@ def _check_span(plant: HydroEntry, entity: str, tables: HydroTables, uses: str, 
     if volume[0] > low or volume[-1] < high:
         reporter.warning(
             "ModelQuality",
-            f"{layout.GEOMETRY}: the geometry of {entity} goes from {volume[0]} to {volume[-1]} hm3, its storage "
-            f"from {low} to {high}; outside, height and area do not change ({uses}).",
+            f"{layout.GEOMETRY}: the geometry of {entity} goes from {volume[0]} to {volume[-1]} hm3, but its "
+            f"storage from {low} to {high}; outside, height and area do not change ({uses}).",
             file=layout.GEOMETRY,
             entity=entity,
             field="volume_hm3",
