@@ -44,6 +44,9 @@ LINE_BOUNDS = "constraints/line_bounds.parquet"
 PUMPING_BOUNDS = "constraints/pumping_bounds.parquet"
 CONTRACT_BOUNDS = "constraints/contract_bounds.parquet"
 NCS_BOUNDS = "constraints/ncs_bounds.parquet"
+GENERIC_CONSTRAINTS = "constraints/generic_constraints.json"
+GENERIC_BOUNDS = "constraints/generic_constraint_bounds.parquet"
+GENERIC_PARAMETERS = "constraints/generic_parameters.json"
 BUS_COSTS = "constraints/penalty_overrides_bus.parquet"
 LINE_COSTS = "constraints/penalty_overrides_line.parquet"
 HYDRO_COSTS = "constraints/penalty_overrides_hydro.parquet"
@@ -80,18 +83,14 @@ OPTIONAL = (
     PUMPING_BOUNDS,
     CONTRACT_BOUNDS,
     NCS_BOUNDS,
+    GENERIC_CONSTRAINTS,
+    GENERIC_BOUNDS,
+    GENERIC_PARAMETERS,
     BUS_COSTS,
     LINE_COSTS,
     HYDRO_COSTS,
     NCS_COSTS,
 )
-
-UNSUPPORTED = {
-    "constraints/generic_constraints.json": "generic constraints",
-    "constraints/generic_constraint_bounds.parquet": "generic constraints",
-    "constraints/generic_parameters.json": "generic constraints",
-}
-"""Files of the format that this version cannot honour, and the feature behind each."""
 
 RETIRED = {
     "constraints/exchange_factors.json": "rows with block_id in constraints/line_bounds.parquet",
@@ -99,13 +98,13 @@ RETIRED = {
 }
 """Files that left the format, and what took their place."""
 
-KNOWN = (*REQUIRED, *OPTIONAL, *UNSUPPORTED)
+KNOWN = (*REQUIRED, *OPTIONAL)
 DIRECTORIES = ("system", "scenarios", "constraints")
 _DATA_SUFFIXES = (".json", ".parquet")
 
 
 def scan(root: Path, reporter: Reporter) -> frozenset[str]:
-    """Report files that are missing, unknown, retired or not supported yet.
+    """Report files that are missing, unknown or retired.
 
     Returns
     -------
@@ -178,13 +177,6 @@ def _judge(path: str, is_directory: bool, reporter: Reporter) -> None:
             file=path,
             rule="structural.1",
             suggestion=f"Use {RETIRED[path]} instead, and remove this file.",
-        )
-    elif path in UNSUPPORTED:
-        reporter.error(
-            "NotImplemented",
-            f"The file {path} is not supported yet: {UNSUPPORTED[path]}.",
-            file=path,
-            suggestion="Remove the file to run the case without this feature.",
         )
     elif path in KNOWN or path in DIRECTORIES or pure.name.startswith("."):
         return

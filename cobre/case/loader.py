@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cobre.case import layout
@@ -18,6 +19,8 @@ from cobre.case.checks.registries import check_registries
 from cobre.case.checks.service import check_service
 from cobre.case.checks.stages import check_stages, study_stages
 from cobre.case.checks.system import check_system
+from cobre.case.generic.checks import check_generic
+from cobre.case.generic.rows import resolve_generic
 from cobre.case.hydro_models import resolve_hydro_models
 from cobre.case.load_factors import check_load_factors
 from cobre.case.model import Case
@@ -107,6 +110,7 @@ def _check_files(root: Path, reporter: Reporter) -> Case | None:
     check_faulty_entries(sources, reporter)
     check_load_factors(sources, reporter)
     check_ncs_factors(sources, reporter)
+    generic = check_generic(root, sources, reporter)
     check_penalty_order(sources, reporter)
     bounds = read_bounds(root, sources, reporter)
     limits = check_limits(sources, bounds, stages, reporter)
@@ -120,10 +124,12 @@ def _check_files(root: Path, reporter: Reporter) -> Case | None:
     check_inflow_noise(sources, scenarios.inflow_std_m3s, reporter)
     check_unused_buses(sources, scenarios, reporter)
     stage_data = resolve_stage_data(sources, penalties, bounds, limits)
-    warnings = tuple(_by_file(reporter.warnings))
-    case = commit_ahead(resolve(root, sources, stage_data, hydro_models, scenarios, warnings), sources)
+    case = commit_ahead(resolve(root, sources, stage_data, hydro_models, scenarios), sources)
     check_committed(case, reporter)
-    return None if reporter.errors else case
+    rows = resolve_generic(generic, case, sources, reporter)
+    if reporter.errors:
+        return None
+    return replace(case, generic=rows, warnings=tuple(_by_file(reporter.warnings)))
 
 
 def _by_file(problems: Sequence[Problem]) -> list[Problem]:

@@ -37,7 +37,6 @@ from cobre.case.model import (
 from cobre.case.schema.penalties import DeficitSegmentEntry, PenaltiesFile
 from cobre.case.sources import Sources
 from cobre.case.travel import water_under_way
-from cobre.errors import Problem
 
 
 def resolve(
@@ -46,7 +45,6 @@ def resolve(
     stage_data: tuple[StageData, ...],
     hydro_models: HydroModels,
     scenarios: Scenarios,
-    warnings: tuple[Problem, ...],
 ) -> Case:
     """Build the model from sources that passed every check.
 
@@ -85,7 +83,6 @@ def resolve(
         post_study_stages=post_study_stages(sources),
         seasons=resolve_seasons(stages),
         policy=resolve_policy(path, config),
-        warnings=warnings,
     )
 
 

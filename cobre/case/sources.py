@@ -12,6 +12,13 @@ from cobre.case.parse import Collection, Parsed, parse
 from cobre.case.problems import Reporter
 from cobre.case.reader import read_json
 from cobre.case.schema.config import ConfigFile
+from cobre.case.schema.generic import (
+    AnyParameter,
+    ConstraintEntry,
+    GenericConstraintsFile,
+    GenericParametersFile,
+    ParameterEntry,
+)
 from cobre.case.schema.initial import InitialConditionsFile, PostStudyFile, StorageEntry
 from cobre.case.schema.penalties import PenaltiesFile
 from cobre.case.schema.production import BySeason, ByStageRanges, ProductionEntry, ProductionModelsFile
@@ -62,6 +69,8 @@ class Sources:
     ncs_factors: Parsed[NonControllableFactorsFile, NonControllableFactorEntry] | None
     post_study: Parsed[PostStudyFile, Any] | None = None
     correlation: Parsed[CorrelationFile, Any] | None = None
+    generic_constraints: Parsed[GenericConstraintsFile, ConstraintEntry] | None = None
+    generic_parameters: Parsed[GenericParametersFile, AnyParameter] | None = None
 
 
 def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) -> Sources:
@@ -134,4 +143,32 @@ def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) ->
         ),
         post_study=read(layout.POST_STUDY, PostStudyFile) if layout.POST_STUDY in present else None,
         correlation=read(layout.CORRELATION, CorrelationFile) if layout.CORRELATION in present else None,
+        generic_constraints=(
+            read(
+                layout.GENERIC_CONSTRAINTS,
+                GenericConstraintsFile,
+                ConstraintEntry,
+                Collection("constraints", "constraint"),
+            )
+            if layout.GENERIC_CONSTRAINTS in present
+            else None
+        ),
+        generic_parameters=_read_parameters(root, reporter) if layout.GENERIC_PARAMETERS in present else None,
     )
+
+
+def _read_parameters(root: Path, reporter: Reporter) -> Parsed[GenericParametersFile, AnyParameter]:
+    """Read the parameters; the format lets other keys stand beside them at the root."""
+    path, key = layout.GENERIC_PARAMETERS, "scalar_parameters"
+    raw = read_json(root, path, reporter)
+    extra = sorted(set(raw or {}) - {key, "$schema"})
+    if raw is not None and extra:
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{path}: keys that are not part of the format are ignored: {', '.join(extra)}.",
+            file=path,
+            field=", ".join(extra),
+            suggestion=f"The only key of this file is {key}.",
+        )
+        raw = {name: value for name, value in raw.items() if name not in extra}
+    return parse(raw, path, GenericParametersFile, ParameterEntry, Collection(key, "parameter"), reporter)
