@@ -15,6 +15,7 @@ from cobre.case.hydro_tables import HydroTables, PlantRates
 from cobre.case.problems import Reporter, name_entity, short_ids
 from cobre.case.schema.production import BySeason, ByStageRanges, ModelChoice
 from cobre.case.schema.system import HydroEntry
+from cobre.case.seasons import stage_season
 from cobre.case.sources import Sources
 from cobre.case.stats import group_by_stages, name_group
 
@@ -64,7 +65,7 @@ def choose_models(sources: Sources, tables: HydroTables, reporter: Reporter) -> 
     if stages.ids is None or hydros.ids is None:
         return []
     stage_ids = [number for number in sorted(stages.id_set) if number >= 0]
-    season_at = {stage.id: stage.season_id for stage in stages.items}
+    season_at = _seasons(sources)
     seasons = [season_at.get(number) for number in stage_ids]
     by_hydro = {entry.hydro_id: entry for entry in reversed(entries)}
     choices = []
@@ -206,7 +207,7 @@ def _check_ranges(entry: ByStageRanges, entity: str, reporter: Reporter) -> None
 def _check_unused_seasons(ids: Sequence[int], entity: str, sources: Sources, reporter: Reporter) -> None:
     if sources.stages.root is None:
         return
-    used = {stage.season_id for stage in sources.stages.items}
+    used = set(_seasons(sources).values())
     idle = sorted(set(ids) - used)
     if idle:
         reporter.warning(
@@ -304,3 +305,11 @@ def _check_twofold(
                 rule="productivity_resolution.2",
                 suggestion="Keep one of them.",
             )
+
+
+def _seasons(sources: Sources) -> dict[int, int | None]:
+    """Return the season of each stage by its id, from its dates where it names none."""
+    file = sources.stages.root
+    if file is None:
+        return {stage.id: stage.season_id for stage in sources.stages.items}
+    return {stage.id: stage_season(file, stage) for stage in sources.stages.items}
