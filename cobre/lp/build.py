@@ -19,9 +19,11 @@ Flow costs are $/(m3/s.h): a flow of 1 m3/s for tau hours costs tau times the ra
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre.case.model import Bus, Case, Hydro, Stage, StageData
 from cobre.errors import CobreError
@@ -35,8 +37,12 @@ DEFAULT_COST_SCALE = 1024.0
 
 FUTURE_COST = "future_cost"
 
+TerminalFloor = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
 
-def build_templates(case: Case, tree: OpeningTree) -> tuple[StageTemplate, ...]:
+
+def build_templates(
+    case: Case, tree: OpeningTree, terminal_floor: TerminalFloor | None = None
+) -> tuple[StageTemplate, ...]:
     """Build the LP of every stage.
 
     Parameters
@@ -45,13 +51,16 @@ def build_templates(case: Case, tree: OpeningTree) -> tuple[StageTemplate, ...]:
         The study.
     tree
         Realisations of inflow and load by stage and opening.
+    terminal_floor
+        Where the state at the end is valued by cuts: a lower bound ($) of that value over the box of
+        final states from the first argument to the second. ``None``: the end is worth nothing.
 
     Returns
     -------
     tuple of StageTemplate
         One for each node of the policy graph (on a chain: each stage), in their order. The future cost of
         each is bounded below by a valid bound on the cost of the stages after it (and fixed to zero in the
-        last stage).
+        last stage, unless there is a terminal floor).
 
     Raises
     ------
@@ -67,7 +76,11 @@ def build_templates(case: Case, tree: OpeningTree) -> tuple[StageTemplate, ...]:
         builder = _StageBuilder(case, position, scale)
         here = [place for place, node in enumerate(nodes) if node.stage == position]
         template = builder.build(tree, here[0])
-        upper = 0.0 if is_last else math.inf
+        upper = 0.0 if is_last and terminal_floor is None else math.inf
+        if is_last and terminal_floor is not None:
+            template = _with_discount(template, case.stages[position].discount_factor)
+            box = template.col_lower[template.state_col], template.col_upper[template.state_col]
+            cheapest_future = terminal_floor(*box) / scale
         template = _with_theta_bounds(template, cheapest_future, upper)
         for place in here:
             templates[place] = replace(template, opening_rhs=builder.opening_rhs(tree, place))
@@ -82,6 +95,12 @@ def build_templates(case: Case, tree: OpeningTree) -> tuple[StageTemplate, ...]:
         # This stage's whole cost to go, which the stage before it sees as its future cost.
         cheapest_future = cheapest_stage + template.discount * cheapest_future
     return tuple(templates[place] for place in range(len(nodes)))
+
+
+def _with_discount(template: StageTemplate, discount: float) -> StageTemplate:
+    cost = template.cost.copy()
+    cost[template.theta_col] = discount
+    return replace(template, cost=cost, discount=discount)
 
 
 def _with_theta_bounds(template: StageTemplate, lower: float, upper: float) -> StageTemplate:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from cobre.errors import Problem
 from cobre.sddp.policy import Policy
 
 _NORMAL_QUANTILE_95 = 1.96
@@ -75,6 +76,8 @@ class TrainingResult:
     policy: Policy
     policy_sha256: str
     history: tuple[IterationRecord, ...]
+    warnings: tuple[Problem, ...] = ()
+    """What looked odd, such as states that the boundary policy does not know."""
 
     @property
     def gap_percent(self) -> float:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from cobre.lp import StageTemplate, build_templates, diagnose
 from cobre.lp import arrays as lp_arrays
 from cobre.lp.highs import HighsModel
 from cobre.native import compile_guard
+from cobre.policy_files import boundary_cuts, future_cost_floor, storage_components
 from cobre.sddp import buffers as fields
 from cobre.sddp.graph import graph_arrays
 from cobre.sddp.iteration import (
@@ -78,7 +80,7 @@ def train(
     Raises
     ------
     ValidationError
-        When an argument is out of range.
+        When an argument is out of range, or the boundary policy of the case does not fit it.
     SolverError
         When a stage LP cannot be solved.
     """
@@ -135,11 +137,14 @@ class _Session:
         self.began = time.perf_counter()
         self.entry = _entry_of(comm)
         use_threads(threads)
+        self.boundary = boundary_cuts(case, storage_components(case))
         # Everything that compiles happens in here, so that processes starting together compile once.
         with compile_guard(f"train-{comm.backend}"):
             compile_start = time.perf_counter()
             self.tree: OpeningTree = build_opening_tree(case)
-            self.templates: tuple[StageTemplate, ...] = build_templates(case, self.tree)
+            self.templates: tuple[StageTemplate, ...] = build_templates(
+                case, self.tree, None if self.boundary is None else partial(future_cost_floor, self.boundary)
+            )
             self._allocate(resources)
             self.entry.compile(tuple(numba.typeof(argument) for argument in self._arguments(0)))
             self.compile_time_ms = (time.perf_counter() - compile_start) * 1e3
@@ -149,7 +154,9 @@ class _Session:
         self.lp = lp_arrays.lp_arrays(self.templates)
         self.graph = graph_arrays(self.case, self.tree.num_openings)
         self.passes = passes = len(self.graph.path_weight) or training.forward_passes
-        capacity = training.iteration_limit * passes
+        self.loaded_cuts = 0 if self.boundary is None else len(self.boundary.intercepts)
+        # Training adds no cuts to the last stage, the only one that may start with some.
+        capacity = max(training.iteration_limit * passes, self.loaded_cuts)
         nodes, states = self.lp.state_col.shape
         handles = np.zeros((self.threads, nodes), np.intp)
         for worker in range(self.threads):
@@ -159,6 +166,11 @@ class _Session:
                 handles[worker, node] = model.handle
         initial = np.array([hydro.initial_storage_hm3 for hydro in self.case.hydros], np.float64)
         self.pool = lp_arrays.cut_pool(nodes, capacity, states)
+        if self.boundary is not None:
+            last = int(self.graph.stage_start[-2])
+            self.pool.intercept[last:, : self.loaded_cuts] = self.boundary.intercepts
+            self.pool.slope[last:, : self.loaded_cuts] = self.boundary.slopes
+            self.pool.num_cuts[last:] = self.loaded_cuts
         self.work = lp_arrays.lp_workspace(self.lp, handles, capacity, batch=passes)
         self.buffers = fields.iteration_buffers(
             self.lp, self.graph, initial, passes, self.comm.rank, self.comm.size, self.threads
@@ -199,6 +211,7 @@ class _Session:
             policy=policy,
             policy_sha256=policy.sha256(),
             history=tuple(history),
+            warnings=() if self.boundary is None else self.boundary.warnings,
         )
 
     def _iterate(self, iteration: int) -> IterationRecord:
@@ -245,6 +258,7 @@ class _Session:
                 float(template.col_lower[template.theta_col]) * template.cost_scale
                 for template in self.templates
             ),
+            boundary_cuts=self.loaded_cuts,
         )
 
     def _failure(self, status: int, iteration: int) -> BaseException:
