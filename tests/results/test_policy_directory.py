@@ -1,14 +1,15 @@
 """A trained policy written as a directory, and used as the boundary of another study."""
 
+import struct
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from studies import cascade_study, with_training
 
-from cobre.case.model import Case, PolicyOptions
+from cobre.case.model import Case, PolicyGraph, PolicyNode, PolicyOptions, Transition
 from cobre.case.model.horizon import chain_graph
-from cobre.errors import OutputError
+from cobre.errors import OutputError, ValidationError
 from cobre.policy_files import PolicyDirectory
 from cobre.results import write_policy
 from cobre.results.training import cuts_table
@@ -40,10 +41,12 @@ def part(case: Case, first: int, last: int) -> Case:
 
 @pytest.fixture(scope="module")
 def whole() -> Case:
-    """Four stages without noise."""
-    return cascade_study(
+    """Four stages without noise and with more load than water and cheap plants can serve."""
+    case = cascade_study(
         hydros=2, thermals=3, buses=1, stages=4, blocks=1, openings=1, passes=1, noise=0.0, iterations=30
     )
+    load = np.array([[120.0], [130.0], [150.0], [180.0]])
+    return replace(case, scenarios=replace(case.scenarios, load_mean_mw=load))
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +115,24 @@ def test_a_study_cut_in_two_is_worth_as_much_as_the_whole(directory, whole):
     assert alone.lower_bound < result.lower_bound - 1.0
 
 
+def test_all_nodes_of_the_last_stage_see_the_boundary(directory, whole):
+    chain = replace(part(whole, 0, 2), policy=PolicyOptions(directory))
+    fork = PolicyGraph(
+        (PolicyNode(0, 0), PolicyNode(1, 1), PolicyNode(2, 1)), (Transition(0, 1, 0.5), Transition(0, 2, 0.5))
+    )
+    result = train(replace(chain, graph=fork))
+    assert result.lower_bound == pytest.approx(train(chain).lower_bound, rel=1e-12)
+    np.testing.assert_array_equal(result.policy.slopes[1], result.policy.slopes[2])
+
+
+def test_states_that_the_boundary_does_not_know_are_told(directory, whole):
+    case = part(whole, 0, 2)
+    renamed = replace(case.hydros[1], id=7)
+    hydros = (replace(case.hydros[0], downstream_id=7), renamed)
+    with pytest.raises(ValidationError, match="storage of hydro 1"):
+        train(replace(case, hydros=hydros, policy=PolicyOptions(directory)))
+
+
 def test_loaded_cuts_are_marked_in_what_is_written(directory, whole, tmp_path):
     first = with_training(replace(part(whole, 0, 2), policy=PolicyOptions(directory)), iteration_limit=2)
     result = train(first)
@@ -136,9 +157,9 @@ def test_writing_replaces_a_policy_but_nothing_else(directory, later, trained, t
     assert [entry.name for entry in directory.parent.iterdir()] == ["policy"]
 
 
-def test_a_failed_write_leaves_the_old_policy(directory, later, trained, monkeypatch):
+def test_a_failed_write_leaves_the_old_policy(directory, later, trained):
     broken = replace(trained, lower_bound="not a number")
-    with pytest.raises(TypeError):
+    with pytest.raises(struct.error):
         write_policy(directory, later, broken)
     assert PolicyDirectory(directory).manifest.final_lower_bound == trained.lower_bound
     assert [entry.name for entry in directory.parent.iterdir()] == ["policy"]
