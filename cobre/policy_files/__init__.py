@@ -5,12 +5,12 @@
     <policy>/   manifest.bin   cuts/000.bin  cuts/001.bin ...   (one file for each pool of cuts)
 
 A pool holds the cuts on the future cost after one stage, in $, and says which entity each coefficient belongs
-to and at which date the state is valued.
+to and at which date the state is valued. Writing is in :mod:`cobre.policy_files.encode`, apart because only
+it needs the ``flatbuffers`` package.
 """
 
 from cobre.policy_files.boundary import BoundaryCuts, boundary_cuts, future_cost_floor
 from cobre.policy_files.directory import PolicyDirectory
-from cobre.policy_files.encode import encode_manifest, encode_pool
 from cobre.policy_files.records import (
     FORMAT_VERSION,
     Manifest,
@@ -35,8 +35,6 @@ __all__ = [
     "SlotKind",
     "StateSlot",
     "boundary_cuts",
-    "encode_manifest",
-    "encode_pool",
     "future_cost_floor",
     "state_slots",
     "storage_components",

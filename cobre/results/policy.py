@@ -25,8 +25,6 @@ from cobre.policy_files import (
     Pool,
     SeasonManifest,
     StateSlot,
-    encode_manifest,
-    encode_pool,
     state_slots,
     storage_components,
 )
@@ -63,6 +61,8 @@ def write_policy(
     OutputError
         When it cannot be written, or when ``directory`` holds anything else.
     """
+    from cobre.policy_files.encode import encode_manifest, encode_pool  # what only writers wait for
+
     components = storage_components(case) if components is None else components
     pools = [_pool(case, result, node, components) for node in range(len(case.graph.nodes))]
     staging = directory.with_name(f".{directory.name}.{secrets.token_hex(4)}.staging")

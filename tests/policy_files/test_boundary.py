@@ -17,12 +17,11 @@ from cobre.policy_files import (
     SlotKind,
     StateSlot,
     boundary_cuts,
-    encode_manifest,
-    encode_pool,
     future_cost_floor,
     state_slots,
     storage_components,
 )
+from cobre.policy_files.encode import encode_manifest, encode_pool
 from cobre.policy_files.slots import find_slots
 
 DATE = datetime.date(2024, 3, 1)
