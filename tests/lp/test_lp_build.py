@@ -167,7 +167,7 @@ def test_a_floor_of_the_end_frees_its_cost_and_reaches_back():
         boxes.append((lower.tolist(), upper.tolist()))
         return -5.0e6
 
-    plain, valued = build_templates(case, tree), build_templates(case, tree, floor)
+    plain, valued = build_templates(case, tree), build_templates(case, tree, None, floor)
     assert boxes == [([10.0, 10.0], [400.0, 400.0])]
     bounds = [
         [(t.col_lower[t.theta_col] * t.cost_scale, t.col_upper[t.theta_col]) for t in templates]
