@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cobre.comm.config import DEFAULT_PORT, NONCE_BYTES, ShmConfig, TcpConfig
+from cobre.comm.config import (
+    DEFAULT_PORT,
+    DEFAULT_SHM_CONNECT_S,
+    DEFAULT_TCP_CONNECT_S,
+    DEFAULT_TIMEOUT_S,
+    NONCE_BYTES,
+    ShmConfig,
+    TcpConfig,
+)
 from cobre.comm.contract import SlurmInfo
 from cobre.comm.errors import MissingConfiguration
 from cobre.errors import Problem, ValidationError
@@ -151,8 +159,8 @@ def tcp_config(environment: Mapping[str, str] | None = None, *, automatic: bool 
             "size": ("SIZE", reader.whole("SIZE")),
             "port": ("PORT", port),
             "bind_addr": ("BIND_ADDR", bind_addr),
-            "connect_timeout_s": ("CONNECT_TIMEOUT_MS", reader.seconds("CONNECT_TIMEOUT_MS", 30.0, 1e-3)),
-            "timeout_s": ("TIMEOUT_SECS", reader.seconds("TIMEOUT_SECS", 60.0)),
+            "connect_timeout_s": reader.connect_timeout(DEFAULT_TCP_CONNECT_S),
+            "timeout_s": reader.timeout(),
             "token": ("TOKEN", reader.token()),
             "listener_fd": ("LISTENER_FD", reader.whole("LISTENER_FD")),
         },
@@ -179,7 +187,8 @@ def shm_config(environment: Mapping[str, str] | None = None) -> ShmConfig:
             "name": ("NAME", reader.text("NAME")),
             "rank": ("RANK", reader.whole("RANK")),
             "size": ("SIZE", reader.whole("SIZE")),
-            "timeout_s": ("TIMEOUT_SECS", reader.seconds("TIMEOUT_SECS", 60.0)),
+            "connect_timeout_s": reader.connect_timeout(DEFAULT_SHM_CONNECT_S),
+            "timeout_s": reader.timeout(),
             "nonce": ("NONCE", reader.nonce()),
         },
     )
@@ -229,6 +238,14 @@ class _Reader:
         except ValueError:
             self.wrong("TypeMismatch", name, "is no number", text)
             return default
+
+    def connect_timeout(self, default_s: float) -> tuple[str, float]:
+        """How long ranks look for each other: the variable's name, and the seconds."""
+        return "CONNECT_TIMEOUT_MS", self.seconds("CONNECT_TIMEOUT_MS", default_s, 1e-3)
+
+    def timeout(self) -> tuple[str, float]:
+        """How long a collective waits: the variable's name, and the seconds."""
+        return "TIMEOUT_SECS", self.seconds("TIMEOUT_SECS", DEFAULT_TIMEOUT_S)
 
     def endpoint(self) -> tuple[str | None, int]:
         """Host and port of the coordinator, which may be given as ``host:port`` or ``[address]:port``."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cobre.comm.config import NONCE_BYTES, ShmConfig, TcpConfig
+from cobre.comm.config import DEFAULT_TIMEOUT_S, NONCE_BYTES, ShmConfig, TcpConfig
 from cobre.comm.environment import BACKEND_VARIABLE, SHM_TRIGGER, TCP_TRIGGER
 from cobre.comm.errors import BackendNotAvailable, InvalidBackend
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 LAUNCHABLE_BACKENDS: Final = ("shm", "tcp")
 """Backends whose ranks the launchers can start; those of mpi are started by mpiexec or srun."""
 
-DEFAULT_TIMEOUT_S: Final = 60.0
+CONNECT_TIMEOUT_S: Final = 300.0
+"""How long ranks look for each other: long, since the launcher sees those that end before they join."""
 
 _SEGMENT_DIRECTORY: Final = Path("/dev/shm")
 _NAME_BYTES: Final = 8
@@ -83,7 +84,14 @@ class ShmTransport(Transport):
 
     def config(self, rank: int) -> ShmConfig:
         """Return a rank's configuration."""
-        return ShmConfig(self.name, rank, self.size, timeout_s=self.timeout_s, nonce=self._nonce)
+        return ShmConfig(
+            self.name,
+            rank,
+            self.size,
+            connect_timeout_s=CONNECT_TIMEOUT_S,
+            timeout_s=self.timeout_s,
+            nonce=self._nonce,
+        )
 
     def environment(self, rank: int) -> dict[str, str]:
         """Return the variables from which a rank makes the same configuration."""
@@ -93,6 +101,7 @@ class ShmTransport(Transport):
             "COBRE_SHM_RANK": str(rank),
             "COBRE_SHM_SIZE": str(self.size),
             "COBRE_SHM_NONCE": self._nonce.hex(),
+            "COBRE_SHM_CONNECT_TIMEOUT_MS": _milliseconds(CONNECT_TIMEOUT_S),
             "COBRE_SHM_TIMEOUT_SECS": str(self.timeout_s),
         }
 
@@ -118,6 +127,7 @@ class TcpTransport(Transport):
             self.size,
             port=self._port,
             token=self._token,
+            connect_timeout_s=CONNECT_TIMEOUT_S,
             timeout_s=self.timeout_s,
             listener_fd=self._listener.fileno() if rank == 0 else None,
         )
@@ -131,6 +141,7 @@ class TcpTransport(Transport):
             "COBRE_TCP_RANK": str(rank),
             "COBRE_TCP_SIZE": str(self.size),
             "COBRE_TCP_TOKEN": self._token.decode(),
+            "COBRE_TCP_CONNECT_TIMEOUT_MS": _milliseconds(CONNECT_TIMEOUT_S),
             "COBRE_TCP_TIMEOUT_SECS": str(self.timeout_s),
         }
         if rank == 0:
@@ -172,6 +183,10 @@ def make_transport(backend: str, size: int, timeout_s: float | None = None) -> T
             suggestion = "start MPI jobs with mpiexec or srun"
         raise BackendNotAvailable(backend, usable, message=message, suggestion=suggestion)
     return ShmTransport(size, timeout_s) if backend == "shm" else TcpTransport(size, timeout_s)
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(round(seconds * 1000))
 
 
 def unlink_segments(name: str) -> list[str]:
