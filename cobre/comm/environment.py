@@ -196,6 +196,31 @@ def shm_config(environment: Mapping[str, str] | None = None) -> ShmConfig:
     return config
 
 
+def launch_timeouts(
+    backend: str, connect_timeout_s: float, environment: Mapping[str, str] | None = None
+) -> tuple[float, float]:
+    """Return how long launched ranks look for each other, and wait in a collective, in seconds.
+
+    Parameters
+    ----------
+    backend
+        ``"shm"`` or ``"tcp"``.
+    connect_timeout_s
+        How long they look for each other when the environment does not say.
+    environment
+        Default this process's.
+
+    Raises
+    ------
+    ValidationError
+        When a variable is no number.
+    """
+    reader = _Reader(_environment(environment), backend, f"COBRE_{backend.upper()}_")
+    seconds = reader.connect_timeout(connect_timeout_s)[1], reader.timeout()[1]
+    reader.done()
+    return seconds
+
+
 class _Reader:
     """Reads the variables of one backend; collects what is wrong with them. Secrets stay out of messages."""
 
@@ -298,6 +323,11 @@ class _Reader:
                 variables = {field: self._prefix + name for field, (name, _) in fields.items()}
                 self._problems.extend(_in_terms_of(variables, problem) for problem in error.problems)
         raise ValidationError(self._problems, "the environment")
+
+    def done(self) -> None:
+        """Raise when something was wrong."""
+        if self._problems:
+            raise ValidationError(self._problems, "the environment")
 
 
 def _in_terms_of(variables: Mapping[str, str], problem: Problem) -> Problem:

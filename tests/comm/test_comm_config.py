@@ -57,11 +57,21 @@ def test_a_slow_rank_is_given_more_than_minutes():  # 10.7
 
 
 @pytest.mark.parametrize("make", [ShmTransport, TcpTransport])
-def test_launched_ranks_get_the_same_by_either_way(make):
+def test_launched_ranks_get_the_same_by_either_way(make, monkeypatch):
     read = shm_config if make is ShmTransport else tcp_config
+    prefix = f"COBRE_{make.backend.upper()}_"
     with make(2) as transport:
         for rank in range(2):
             assert read(transport.environment(rank)) == transport.config(rank)
+        assert transport.config(0).timeout_s > 600.0
+    monkeypatch.setenv(prefix + "TIMEOUT_SECS", "7200")
+    monkeypatch.setenv(prefix + "CONNECT_TIMEOUT_MS", "1500")
+    with make(2) as transport:
+        assert (transport.config(1).timeout_s, transport.config(1).connect_timeout_s) == (7200.0, 1.5)
+        assert read(transport.environment(1)) == transport.config(1)
+    monkeypatch.setenv(prefix + "TIMEOUT_SECS", "soon")
+    with pytest.raises(ValidationError, match="is no number"):
+        make(2)
 
 
 @pytest.mark.parametrize(
