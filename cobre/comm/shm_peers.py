@@ -110,11 +110,14 @@ class _Prober:
     def stop(self) -> None:
         """End the thread; the descriptors may be closed then."""
         self._stop.set()
-        self._thread.join()
+        if threading.current_thread() is not self._thread:  # where the collector may run finalizers
+            self._thread.join()
 
     def _watch(self) -> None:
         while not self._stop.wait(_PROBE_S):
             with self._lock:
                 for descriptor in [d for d, process in self._watched.items() if not is_running(*process)]:
+                    if self._stop.is_set():
+                        return
                     del self._watched[descriptor]
                     os.eventfd_write(descriptor, 1)
