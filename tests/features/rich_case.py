@@ -56,7 +56,7 @@ def _add_time(files: Files) -> None:
     files["stages.json"]["policy_graph"]["annual_discount_rate"] = 0.1
     files["stages.json"]["season_definitions"] = {
         "cycle_type": "monthly",
-        "seasons": [{"id": m, "label": f"month {m + 1}", "month_start": m + 1} for m in range(3)],
+        "seasons": [{"id": m, "label": f"month {m + 1}", "month_start": m + 1} for m in (0, 1, 2, 11)],
     }
     files["post_study_stages.json"] = {
         "stages": [{"start_date": "2023-04-01", "duration_hours": 720.0}],
@@ -297,7 +297,7 @@ def _add_generic(files: Files) -> None:
         ("pumping_flow(0) + 2 * pumping_power(0) - hydro_diversion(1)", soft, (1,), 1.0, None),
         ("contract_import(0) + contract_export(1) + non_controllable_generation(1)", soft, (0,), 14.0, None),
         ("anticipated_decision(2)", soft, (0, 1), 6.0, 16.0),
-        ("hydro_inflow(0) + hydro_withdrawal(0) + 3 * hydro_evaporation(0)", soft, (1,), 22.0, None),
+        ("hydro_inflow(0) + hydro_withdrawal(0) + 3 * hydro_evaporation(0, 1)", soft, (1,), 22.0, None),
         ("hydro_outflow(0, 0) - hydro_outflow(0, 1) + hydro_spillage(2, 0)", soft, (1,), -3.0, 3.0),
         (
             "hydro_useful_volume_final(1) - hydro_storage_initial(1)",
