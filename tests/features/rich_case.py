@@ -27,7 +27,7 @@ MONTHS = (("2023-01-01", "2023-02-01"), ("2023-02-01", "2023-03-01"), ("2023-03-
 
 
 def rich_files() -> Files:
-    """Three months, three buses, five hydro plants, noise on inflow, load and wind from stage 1 on."""
+    """Three months, four buses, five hydro plants, noise on inflow, load and wind from stage 1 on."""
     files = smallest([120.0] * 3, [25.0, 15.0, 10.0])
     files["config.json"]["training"].update(
         tree_seed=11,
@@ -75,6 +75,7 @@ def _add_time(files: Files) -> None:
 def _add_system(files: Files) -> None:
     add_bus(files, 1, [60.0] * 3)
     add_bus(files, 2, [25.0] * 3)
+    add_bus(files, 3, [3.0] * 3)
     files["system/buses.json"]["buses"][1]["deficit_segments"] = [
         {"depth_mw": 4.0, "cost": 700.0},
         {"depth_mw": None, "cost": 1500.0},
@@ -106,6 +107,15 @@ def _add_system(files: Files) -> None:
                 **since,
                 "bus_id": 2,
                 "max_generation_mw": 12.0,
+                "allow_curtailment": False,
+            },
+            # More than its lonely bus can use.
+            {
+                "id": 2,
+                "name": "mill",
+                **since,
+                "bus_id": 3,
+                "max_generation_mw": 5.0,
                 "allow_curtailment": False,
             },
         ]
@@ -265,7 +275,7 @@ def _add_constraints(files: Files) -> None:
     files["constraints/ncs_bounds.parquet"] = [
         {"ncs_id": 1, "stage_id": t, "available_generation_mw": 5.0 + t} for t in range(3)
     ]
-    files["constraints/penalty_overrides_bus.parquet"] = [{"bus_id": 2, "stage_id": 1, "excess_cost": 2.0}]
+    files["constraints/penalty_overrides_bus.parquet"] = [{"bus_id": 3, "stage_id": 1, "excess_cost": 8.0}]
     files["constraints/penalty_overrides_line.parquet"] = [
         {"line_id": 1, "stage_id": 0, "exchange_cost": 1.75}
     ]

@@ -30,6 +30,17 @@ def builders() -> dict[str, Builder]:
 
 FEATURES = builders()
 DERIVED = [name for name, build in FEATURES.items() if build().hand is not None]
+OPTIONAL = [
+    name for name in rich_files() if name.startswith("constraints/") and name.endswith(".parquet")
+] + [
+    "scenarios/load_factors.json",
+    "scenarios/non_controllable_stats.parquet",
+    "scenarios/non_controllable_factors.json",
+    "system/non_controllable_sources.json",
+    "system/fpha_hyperplanes.parquet",
+    "system/energy_contracts.json",
+]
+"""Files that the extensive form can do without."""
 TRAINED = [name for name, build in FEATURES.items() if not build().boundary]
 
 
@@ -83,3 +94,13 @@ def fitted_planes(case: Case) -> dict[tuple[int, int], list[tuple[float, float, 
         for h, hydro in enumerate(case.hydros)
         if len(case.production[t][h].planes)
     }
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_every_file_of_the_rich_case_matters(tmp_path: Path, name: str) -> None:
+    # At the means, with constant productivity where planes would be fitted: the extensive form alone.
+    whole = optimum(write_files(tmp_path / "whole", rich_files()))
+    files = rich_files()
+    del files[name]
+    without = optimum(write_files(tmp_path / "without", files))
+    assert abs(whole - without) > 1e-6 * abs(whole)
