@@ -450,13 +450,25 @@ def cvar_on_a_graph() -> Feature:
 
 
 def boundary_cuts() -> Feature:
-    """What is left is worth 90 $ per MWh of a m3/s up to 5 m3/s (18 hm3), then 10 $.
+    """What is left is worth 110 $ per MWh of a m3/s up to 5 m3/s (18 hm3), then 10 $; thermal power is 100 $.
 
-    theta >= 25,000 * (18 - v), theta >= 2,777.7 * (18 - v): 25,000 $/hm3 are 90,000 $ per m3/s, below the
-    100,000 of thermal power: nothing is kept, and the end costs 450,000 $. At 110,000 $ 5 m3/s are kept.
+    10 m3/s arrive in each stage; 5 are kept at the end, where the future costs nothing.
     """
     files = smallest([60.0, 60.0], [10.0, 10.0])
     hydros_of(files)[0]["reservoir"]["max_storage_hm3"] = 360.0
     steep, flat = 110_000 / 3.6, 10_000 / 3.6
     cuts = (Cut(steep * 18, {0: -steep}), Cut(flat * 18, {0: -flat}))
     return Feature(files, (120 - 15) * STAGE, boundary=cuts)
+
+
+def boundary_cuts_discounted() -> Feature:
+    """As before at 10 % a year, four years a stage: what is kept is worth less than now, so nothing is.
+
+    Both stages turbine 10 m3/s; the second and then the end (550,000 $) are discounted. That 1 m3/s is worth
+    100,000 $ in stage 1 and 110,000 / 1.1^4 after it; in stage 0 more than both.
+    """
+    feature = boundary_cuts()
+    feature.files["stages.json"]["policy_graph"]["annual_discount_rate"] = 0.1
+    factor = 1.1**-4
+    hand = 50 * STAGE * (1 + factor) + factor**2 * 550_000
+    return Feature(feature.files, hand, boundary=feature.boundary)
