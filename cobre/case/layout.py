@@ -11,53 +11,86 @@ CONFIG = "config.json"
 PENALTIES = "penalties.json"
 STAGES = "stages.json"
 INITIAL_CONDITIONS = "initial_conditions.json"
+POST_STUDY = "post_study_stages.json"
 BUSES = "system/buses.json"
 LINES = "system/lines.json"
 THERMALS = "system/thermals.json"
 HYDROS = "system/hydros.json"
+NON_CONTROLLABLES = "system/non_controllable_sources.json"
+PUMPING_STATIONS = "system/pumping_stations.json"
+CONTRACTS = "system/energy_contracts.json"
 PRODUCTION_MODELS = "system/hydro_production_models.json"
+GEOMETRY = "system/hydro_geometry.parquet"
+FPHA_PLANES = "system/fpha_hyperplanes.parquet"
+ENERGY_PRODUCTIVITY = "system/hydro_energy_productivity.parquet"
+TAILRACE_CURVES = "system/tailrace_curves.parquet"
 INFLOW_STATS = "scenarios/inflow_seasonal_stats.parquet"
+INFLOW_HISTORY = "scenarios/inflow_history.parquet"
+INFLOW_AR = "scenarios/inflow_ar_coefficients.parquet"
+INFLOW_ANNUAL = "scenarios/inflow_annual_component.parquet"
 LOAD_STATS = "scenarios/load_seasonal_stats.parquet"
+NCS_STATS = "scenarios/non_controllable_stats.parquet"
+CORRELATION = "scenarios/correlation.json"
+NOISE_OPENINGS = "scenarios/noise_openings.parquet"
+EXTERNAL_INFLOW = "scenarios/external_inflow_scenarios.parquet"
+EXTERNAL_LOAD = "scenarios/external_load_scenarios.parquet"
+EXTERNAL_NCS = "scenarios/external_ncs_scenarios.parquet"
 LOAD_FACTORS = "scenarios/load_factors.json"
+NCS_FACTORS = "scenarios/non_controllable_factors.json"
+THERMAL_BOUNDS = "constraints/thermal_bounds.parquet"
+HYDRO_BOUNDS = "constraints/hydro_bounds.parquet"
+UNIT_GROUP_BOUNDS = "constraints/hydro_unit_group_bounds.parquet"
+LINE_BOUNDS = "constraints/line_bounds.parquet"
+PUMPING_BOUNDS = "constraints/pumping_bounds.parquet"
+CONTRACT_BOUNDS = "constraints/contract_bounds.parquet"
+NCS_BOUNDS = "constraints/ncs_bounds.parquet"
+GENERIC_CONSTRAINTS = "constraints/generic_constraints.json"
+GENERIC_BOUNDS = "constraints/generic_constraint_bounds.parquet"
+GENERIC_PARAMETERS = "constraints/generic_parameters.json"
+BUS_COSTS = "constraints/penalty_overrides_bus.parquet"
+LINE_COSTS = "constraints/penalty_overrides_line.parquet"
+HYDRO_COSTS = "constraints/penalty_overrides_hydro.parquet"
+NCS_COSTS = "constraints/penalty_overrides_ncs.parquet"
 
 REQUIRED = (CONFIG, PENALTIES, STAGES, INITIAL_CONDITIONS, BUSES, LINES, THERMALS, HYDROS)
-OPTIONAL = (PRODUCTION_MODELS, INFLOW_STATS, LOAD_STATS, LOAD_FACTORS)
-
-UNSUPPORTED = {
-    "post_study_stages.json": "post-study stages",
-    "system/non_controllable_sources.json": "non-controllable sources",
-    "system/pumping_stations.json": "pumping stations",
-    "system/energy_contracts.json": "energy contracts",
-    "system/hydro_geometry.parquet": "reservoir geometry (evaporation, head)",
-    "system/fpha_hyperplanes.parquet": "piecewise production functions (FPHA)",
-    "system/hydro_energy_productivity.parquet": "productivity by table",
-    "system/tailrace_curves.parquet": "tailrace curves",
-    "scenarios/inflow_history.parquet": "estimating inflow models from history",
-    "scenarios/inflow_ar_coefficients.parquet": "autoregressive inflow models",
-    "scenarios/inflow_annual_component.parquet": "annual components of inflow models",
-    "scenarios/non_controllable_stats.parquet": "non-controllable sources",
-    "scenarios/non_controllable_factors.json": "non-controllable sources",
-    "scenarios/correlation.json": "correlated noise",
-    "scenarios/noise_openings.parquet": "openings from a file",
-    "scenarios/external_inflow_scenarios.parquet": "external scenarios",
-    "scenarios/external_load_scenarios.parquet": "external scenarios",
-    "scenarios/external_ncs_scenarios.parquet": "external scenarios",
-    "constraints/thermal_bounds.parquet": "thermal bounds by stage",
-    "constraints/hydro_bounds.parquet": "hydro bounds by stage (and water withdrawal)",
-    "constraints/hydro_unit_group_bounds.parquet": "unit group bounds by stage",
-    "constraints/line_bounds.parquet": "line bounds by stage",
-    "constraints/pumping_bounds.parquet": "pumping bounds by stage",
-    "constraints/contract_bounds.parquet": "contract bounds by stage",
-    "constraints/ncs_bounds.parquet": "non-controllable sources",
-    "constraints/generic_constraints.json": "generic constraints",
-    "constraints/generic_constraint_bounds.parquet": "generic constraints",
-    "constraints/generic_parameters.json": "generic constraints",
-    "constraints/penalty_overrides_bus.parquet": "bus penalties by stage",
-    "constraints/penalty_overrides_line.parquet": "line penalties by stage",
-    "constraints/penalty_overrides_hydro.parquet": "hydro penalties by stage",
-    "constraints/penalty_overrides_ncs.parquet": "non-controllable sources",
-}
-"""Files of the format that this version cannot honour, and the feature behind each."""
+OPTIONAL = (
+    POST_STUDY,
+    NON_CONTROLLABLES,
+    PUMPING_STATIONS,
+    CONTRACTS,
+    PRODUCTION_MODELS,
+    GEOMETRY,
+    FPHA_PLANES,
+    ENERGY_PRODUCTIVITY,
+    TAILRACE_CURVES,
+    INFLOW_STATS,
+    INFLOW_HISTORY,
+    INFLOW_AR,
+    INFLOW_ANNUAL,
+    LOAD_STATS,
+    NCS_STATS,
+    CORRELATION,
+    NOISE_OPENINGS,
+    EXTERNAL_INFLOW,
+    EXTERNAL_LOAD,
+    EXTERNAL_NCS,
+    LOAD_FACTORS,
+    NCS_FACTORS,
+    THERMAL_BOUNDS,
+    HYDRO_BOUNDS,
+    UNIT_GROUP_BOUNDS,
+    LINE_BOUNDS,
+    PUMPING_BOUNDS,
+    CONTRACT_BOUNDS,
+    NCS_BOUNDS,
+    GENERIC_CONSTRAINTS,
+    GENERIC_BOUNDS,
+    GENERIC_PARAMETERS,
+    BUS_COSTS,
+    LINE_COSTS,
+    HYDRO_COSTS,
+    NCS_COSTS,
+)
 
 RETIRED = {
     "constraints/exchange_factors.json": "rows with block_id in constraints/line_bounds.parquet",
@@ -65,13 +98,13 @@ RETIRED = {
 }
 """Files that left the format, and what took their place."""
 
-KNOWN = (*REQUIRED, *OPTIONAL, *UNSUPPORTED)
+KNOWN = (*REQUIRED, *OPTIONAL)
 DIRECTORIES = ("system", "scenarios", "constraints")
 _DATA_SUFFIXES = (".json", ".parquet")
 
 
 def scan(root: Path, reporter: Reporter) -> frozenset[str]:
-    """Report files that are missing, unknown, retired or not supported yet.
+    """Report files that are missing, unknown or retired.
 
     Returns
     -------
@@ -144,13 +177,6 @@ def _judge(path: str, is_directory: bool, reporter: Reporter) -> None:
             file=path,
             rule="structural.1",
             suggestion=f"Use {RETIRED[path]} instead, and remove this file.",
-        )
-    elif path in UNSUPPORTED:
-        reporter.error(
-            "NotImplemented",
-            f"The file {path} is not supported yet: {UNSUPPORTED[path]}.",
-            file=path,
-            suggestion="Remove the file to run the case without this feature.",
         )
     elif path in KNOWN or path in DIRECTORIES or pure.name.startswith("."):
         return

@@ -6,23 +6,31 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from cobre.case import layout
+from cobre.case.anticipated import check_anticipated, check_committed, commit_ahead
+from cobre.case.bounds import read_bounds, stage_axis
 from cobre.case.checks.config import check_config
 from cobre.case.checks.initial import check_initial
+from cobre.case.checks.limits import check_limits
 from cobre.case.checks.quality import check_inflow_noise, check_penalty_order, check_unused_buses
 from cobre.case.checks.references import check_faulty_entries
-from cobre.case.checks.stages import check_stages
+from cobre.case.checks.registries import check_registries
+from cobre.case.checks.service import check_service
+from cobre.case.checks.stages import check_stages, study_stages
 from cobre.case.checks.system import check_system
+from cobre.case.generic.checks import check_generic
+from cobre.case.generic.rows import resolve_generic
+from cobre.case.hydro_models import resolve_hydro_models
 from cobre.case.load_factors import check_load_factors
 from cobre.case.model import Case
-from cobre.case.parse import Parsed
+from cobre.case.ncs_factors import check_ncs_factors
 from cobre.case.problems import Reporter
-from cobre.case.production import resolve_productivity
 from cobre.case.resolve import resolve
-from cobre.case.sources import Sources, read_sources
-from cobre.case.stats import INFLOW, LOAD, SeasonalStats, StatsFile, read_stats, zero_stats
+from cobre.case.scenarios import load_scenarios
+from cobre.case.sources import read_sources
+from cobre.case.stage_arrays import resolve_stage_data
+from cobre.case.travel import check_travel
 from cobre.errors import Problem, ValidationError
 
 
@@ -89,35 +97,39 @@ def _find_root(path: str | os.PathLike[str], reporter: Reporter) -> Path | None:
 def _check_files(root: Path, reporter: Reporter) -> Case | None:
     present = layout.scan(root, reporter)
     sources = read_sources(root, present, reporter)
-    check_config(sources, reporter)
+    check_config(root, sources, reporter)
     check_stages(sources, reporter)
-    if not sources.stages.ids:
-        # An empty list has been reported; that a stage does not exist must not be said of every row again.
-        sources = replace(sources, stages=replace(sources.stages, ids=None))
+    sources = study_stages(sources)
     check_system(sources, reporter)
+    check_registries(sources, reporter)
+    stages = stage_axis(sources)
+    check_service(sources, stages, reporter)
     check_initial(sources, reporter)
+    check_travel(sources, reporter)
+    check_anticipated(sources, reporter)
     check_faulty_entries(sources, reporter)
     check_load_factors(sources, reporter)
+    check_ncs_factors(sources, reporter)
+    generic = check_generic(root, sources, reporter)
     check_penalty_order(sources, reporter)
-    productivity = resolve_productivity(sources, reporter)
-    inflow = _read_stats(root, INFLOW, sources.hydros, sources, reporter)
-    load_stats = _read_stats(root, LOAD, sources.buses, sources, reporter)
-    if reporter.errors or productivity is None or inflow is None or load_stats is None:
+    bounds = read_bounds(root, sources, reporter)
+    limits = check_limits(sources, bounds, stages, reporter)
+    hydro_models = resolve_hydro_models(root, sources, reporter)
+    scenarios = load_scenarios(root, sources, reporter)
+    if reporter.errors or hydro_models is None or scenarios is None:
         return None
-    check_inflow_noise(sources, inflow, reporter)
-    check_unused_buses(sources, load_stats, reporter)
-    return resolve(root, sources, productivity, inflow, load_stats, tuple(_by_file(reporter.warnings)))
-
-
-def _read_stats(
-    root: Path, file: StatsFile, entities: Parsed[Any, Any], sources: Sources, reporter: Reporter
-) -> SeasonalStats | None:
-    stages = sources.stages
-    if file.path in sources.present:
-        return read_stats(root, file, entities.ids, entities.names, stages.ids, reporter)
-    if entities.ids is None or stages.ids is None:
+    penalties = sources.penalties.root
+    if penalties is None or bounds is None or limits is None:
         return None
-    return zero_stats(len(stages.id_set), len(entities.id_set))
+    check_inflow_noise(sources, scenarios.inflow_std_m3s, reporter)
+    check_unused_buses(sources, scenarios, reporter)
+    stage_data = resolve_stage_data(sources, penalties, bounds, limits)
+    case = commit_ahead(resolve(root, sources, stage_data, hydro_models, scenarios), sources)
+    check_committed(case, reporter)
+    rows = resolve_generic(generic, case, sources, reporter)
+    if reporter.errors:
+        return None
+    return replace(case, generic=rows, warnings=tuple(_by_file(reporter.warnings)))
 
 
 def _by_file(problems: Sequence[Problem]) -> list[Problem]:

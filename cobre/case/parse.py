@@ -245,8 +245,9 @@ def _describe(detail: ErrorDetails) -> tuple[str, str]:
         return "InvalidValue", f"{sign} {int(limit) if limit == int(limit) else limit}"
     if kind == "literal_error":
         return "InvalidValue", f"one of {detail['ctx']['expected']}"
-    if kind == "too_short":
-        return "InvalidValue", "an array that is not empty"
+    if kind in ("too_short", "too_long"):
+        length = detail["ctx"]["min_length" if kind == "too_short" else "max_length"]
+        return "InvalidValue", "an array that is not empty" if length == 1 else f"an array of {length} values"
     if kind == "date_type":
         return "SchemaViolation", "a date written as a string YYYY-MM-DD"
     # Own validators phrase their message as "must be ...".

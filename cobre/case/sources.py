@@ -12,18 +12,37 @@ from cobre.case.parse import Collection, Parsed, parse
 from cobre.case.problems import Reporter
 from cobre.case.reader import read_json
 from cobre.case.schema.config import ConfigFile
-from cobre.case.schema.initial import InitialConditionsFile, StorageEntry
+from cobre.case.schema.generic import (
+    AnyParameter,
+    ConstraintEntry,
+    GenericConstraintsFile,
+    GenericParametersFile,
+    ParameterEntry,
+)
+from cobre.case.schema.initial import InitialConditionsFile, PostStudyFile, StorageEntry
 from cobre.case.schema.penalties import PenaltiesFile
 from cobre.case.schema.production import BySeason, ByStageRanges, ProductionEntry, ProductionModelsFile
-from cobre.case.schema.scenarios import LoadFactorEntry, LoadFactorsFile
+from cobre.case.schema.scenarios import (
+    CorrelationFile,
+    LoadFactorEntry,
+    LoadFactorsFile,
+    NonControllableFactorEntry,
+    NonControllableFactorsFile,
+)
 from cobre.case.schema.stages import StageEntry, StagesFile
 from cobre.case.schema.system import (
     BusEntry,
     BusesFile,
+    ContractEntry,
+    ContractsFile,
     HydroEntry,
     HydrosFile,
     LineEntry,
     LinesFile,
+    NonControllableEntry,
+    NonControllablesFile,
+    PumpingStationEntry,
+    PumpingStationsFile,
     ThermalEntry,
     ThermalsFile,
 )
@@ -31,7 +50,7 @@ from cobre.case.schema.system import (
 
 @dataclass(frozen=True)
 class Sources:
-    """The JSON files of a case; an optional file that is absent is ``None``."""
+    """The JSON files of a case; an optional file that is absent is ``None``, an optional registry empty."""
 
     present: AnyCollection[str]
     config: Parsed[ConfigFile, Any]
@@ -44,6 +63,14 @@ class Sources:
     hydros: Parsed[HydrosFile, HydroEntry]
     production: Parsed[ProductionModelsFile, ByStageRanges | BySeason] | None
     load_factors: Parsed[LoadFactorsFile, LoadFactorEntry] | None
+    non_controllables: Parsed[NonControllablesFile, NonControllableEntry]
+    pumping_stations: Parsed[PumpingStationsFile, PumpingStationEntry]
+    contracts: Parsed[ContractsFile, ContractEntry]
+    ncs_factors: Parsed[NonControllableFactorsFile, NonControllableFactorEntry] | None
+    post_study: Parsed[PostStudyFile, Any] | None = None
+    correlation: Parsed[CorrelationFile, Any] | None = None
+    generic_constraints: Parsed[GenericConstraintsFile, ConstraintEntry] | None = None
+    generic_parameters: Parsed[GenericParametersFile, AnyParameter] | None = None
 
 
 def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) -> Sources:
@@ -58,6 +85,9 @@ def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) ->
     def read(path: str, model: Any, item_type: Any = None, collection: Collection | None = None) -> Any:
         raw = read_json(root, path, reporter) if path in present else None
         return parse(raw, path, model, item_type, collection, reporter)
+
+    def read_registry(path: str, model: Any, item_type: Any, collection: Collection) -> Any:
+        return read(path, model, item_type, collection) if path in present else Parsed(None, (), (), {})
 
     by_hydro = Collection("production_models", "hydro", "hydro_id")
     by_bus = Collection("load_factors", "bus", "bus_id")
@@ -86,4 +116,59 @@ def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) ->
             if layout.LOAD_FACTORS in present
             else None
         ),
+        non_controllables=read_registry(
+            layout.NON_CONTROLLABLES,
+            NonControllablesFile,
+            NonControllableEntry,
+            Collection("non_controllable_sources", "non-controllable source"),
+        ),
+        pumping_stations=read_registry(
+            layout.PUMPING_STATIONS,
+            PumpingStationsFile,
+            PumpingStationEntry,
+            Collection("pumping_stations", "pumping station"),
+        ),
+        contracts=read_registry(
+            layout.CONTRACTS, ContractsFile, ContractEntry, Collection("contracts", "contract")
+        ),
+        ncs_factors=(
+            read(
+                layout.NCS_FACTORS,
+                NonControllableFactorsFile,
+                NonControllableFactorEntry,
+                Collection("non_controllable_factors", "non-controllable source", "ncs_id"),
+            )
+            if layout.NCS_FACTORS in present
+            else None
+        ),
+        post_study=read(layout.POST_STUDY, PostStudyFile) if layout.POST_STUDY in present else None,
+        correlation=read(layout.CORRELATION, CorrelationFile) if layout.CORRELATION in present else None,
+        generic_constraints=(
+            read(
+                layout.GENERIC_CONSTRAINTS,
+                GenericConstraintsFile,
+                ConstraintEntry,
+                Collection("constraints", "constraint"),
+            )
+            if layout.GENERIC_CONSTRAINTS in present
+            else None
+        ),
+        generic_parameters=_read_parameters(root, reporter) if layout.GENERIC_PARAMETERS in present else None,
     )
+
+
+def _read_parameters(root: Path, reporter: Reporter) -> Parsed[GenericParametersFile, AnyParameter]:
+    """Read the parameters; the format lets other keys stand beside them at the root."""
+    path, key = layout.GENERIC_PARAMETERS, "scalar_parameters"
+    raw = read_json(root, path, reporter)
+    extra = sorted(set(raw or {}) - {key, "$schema"})
+    if raw is not None and extra:
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{path}: keys that are not part of the format are ignored: {', '.join(extra)}.",
+            file=path,
+            field=", ".join(extra),
+            suggestion=f"The only key of this file is {key}.",
+        )
+        raw = {name: value for name, value in raw.items() if name not in extra}
+    return parse(raw, path, GenericParametersFile, ParameterEntry, Collection(key, "parameter"), reporter)

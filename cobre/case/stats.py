@@ -1,11 +1,11 @@
-"""Seasonal statistics of inflow and load: Parquet rows to arrays by (stage, entity).
+"""Seasonal statistics of inflow, load and availability: Parquet rows to arrays by (stage, entity).
 
 Problems count rows from 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,18 +27,24 @@ class StatsFile:
     mean_column: str
     std_column: str
     rule: str
+    is_share: bool = False
+    """Means are shares from 0 to 1, and a missing row means 0."""
 
 
 INFLOW = StatsFile(layout.INFLOW_STATS, "hydro", "hydro_id", "mean_m3s", "std_m3s", "dimensional.1")
 LOAD = StatsFile(layout.LOAD_STATS, "bus", "bus_id", "mean_mw", "std_mw", "dimensional.2")
+AVAILABILITY = StatsFile(
+    layout.NCS_STATS, "non-controllable source", "ncs_id", "mean", "std", "", is_share=True
+)
 
 
 @dataclass(frozen=True)
 class SeasonalStats:
-    """Mean and standard deviation by (stage, entity), both axes in ascending id."""
+    """Mean and standard deviation by (stage, entity), both axes in ascending id; which entities have rows."""
 
     mean: NDArray[np.float64]
     std: NDArray[np.float64]
+    has_rows: NDArray[np.bool_]
 
 
 def read_stats(
@@ -48,6 +54,9 @@ def read_stats(
     names: Mapping[int, str],
     stage_ids: Sequence[int] | None,
     reporter: Reporter,
+    *,
+    other_stages: Collection[int] = (),
+    needed: NDArray[np.bool_] | None = None,
 ) -> SeasonalStats | None:
     """Read and check a file of seasonal statistics.
 
@@ -55,6 +64,10 @@ def read_stats(
     ----------
     entity_ids, stage_ids
         The ids that exist; ``None`` when they are not known, which skips the checks that need them.
+    other_stages
+        Stages before the study, to which rows may refer.
+    needed
+        By (stage, entity): where a row must be; everywhere unless given.
 
     Returns
     -------
@@ -77,7 +90,7 @@ def read_stats(
         return None
     entities = np.unique(np.asarray(entity_ids, dtype=np.int64))
     stages = np.unique(np.asarray(stage_ids, dtype=np.int64))
-    _check_extra_stages(table, file, stages, reporter)
+    _check_extra_stages(table, file, stages, other_stages, reporter)
     entity_at, entity_known = _positions(table[file.id_column], entities)
     stage_at, stage_known = _positions(table["stage_id"], stages)
     rows = np.flatnonzero(entity_known & stage_known)
@@ -85,19 +98,27 @@ def read_stats(
     _check_duplicates(rows, cell, entities, stages, file, names, reporter)
     seen = np.zeros(stages.size * entities.size, dtype=np.bool_)
     seen[cell] = True
-    _check_coverage(~seen.reshape(stages.size, entities.size), entities, stages, file, names, reporter)
+    missing = ~seen.reshape(stages.size, entities.size)
+    has_rows: NDArray[np.bool_] = np.logical_or.reduce(~missing, axis=0)
+    if file.is_share:
+        _warn_gaps(missing & has_rows, entities, stages, file, names, reporter)
+    else:
+        _check_coverage(
+            missing if needed is None else missing & needed, entities, stages, file, names, reporter
+        )
     if len(reporter.errors) > before:
         return None
     shape = (stages.size, entities.size)
     mean, std = np.zeros(seen.size), np.zeros(seen.size)
     mean[cell] = table[file.mean_column][rows]
     std[cell] = table[file.std_column][rows]
-    return SeasonalStats(mean.reshape(shape), std.reshape(shape))
+    return SeasonalStats(mean.reshape(shape), std.reshape(shape), has_rows)
 
 
 def zero_stats(num_stages: int, num_entities: int) -> SeasonalStats:
     """Return the statistics that an absent file stands for."""
-    return SeasonalStats(np.zeros((num_stages, num_entities)), np.zeros((num_stages, num_entities)))
+    shape = (num_stages, num_entities)
+    return SeasonalStats(np.zeros(shape), np.zeros(shape), np.zeros(num_entities, np.bool_))
 
 
 def _positions(
@@ -119,6 +140,10 @@ def _check_values(table: Columns, file: StatsFile, names: Mapping[int, str], rep
     negative = np.flatnonzero(table[file.std_column] < 0)
     negative = negative[np.isfinite(table[file.std_column][negative])]
     _report_cells(table, negative, file.std_column, ">= 0", file, names, reporter)
+    if file.is_share:
+        mean = table[file.mean_column]
+        outside = np.flatnonzero(np.isfinite(mean) & ((mean < 0) | (mean > 1)))
+        _report_cells(table, outside, file.mean_column, "from 0 to 1", file, names, reporter)
 
 
 def _report_cells(
@@ -184,9 +209,13 @@ def _check_entities(table: Columns, file: StatsFile, entities: NDArray[np.int64]
 
 
 def _check_extra_stages(
-    table: Columns, file: StatsFile, stages: NDArray[np.int64], reporter: Reporter
+    table: Columns,
+    file: StatsFile,
+    stages: NDArray[np.int64],
+    other: Collection[int],
+    reporter: Reporter,
 ) -> None:
-    extra = np.setdiff1d(table["stage_id"], stages)
+    extra = np.setdiff1d(table["stage_id"], [*stages.tolist(), *other])
     if extra.size:
         reporter.warning(
             "SemanticAmbiguity",
@@ -249,6 +278,27 @@ def _check_coverage(
             value=short_ids(gap),
             rule=file.rule,
             suggestion=f"Add a row for every {file.word} and stage, or remove the file (all zero).",
+        )
+
+
+def _warn_gaps(
+    missing: NDArray[np.bool_],
+    entities: NDArray[np.int64],
+    stages: NDArray[np.int64],
+    file: StatsFile,
+    names: Mapping[int, str],
+    reporter: Reporter,
+) -> None:
+    for group, gap in group_by_stages(missing, entities, stages):
+        who = name_group(file.word, group, names)
+        reporter.warning(
+            "ModelQuality",
+            f"{file.path}: {who} without a row for stage {short_ids(gap)}, where nothing is available then.",
+            file=file.path,
+            entity=who,
+            field="stage_id",
+            value=short_ids(gap),
+            suggestion="Add rows for those stages, or remove all rows of the source.",
         )
 
 

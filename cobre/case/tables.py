@@ -15,21 +15,40 @@ from numpy.typing import NDArray
 from cobre.case.problems import Reporter, short_ids, suggest_name
 from cobre.case.reader import read_bytes
 
-ColumnType = Literal["id", "value"]
+ColumnType = Literal["id", "nullable_id", "value", "date"]
 Columns = dict[str, NDArray[Any]]
 
-_ARROW_TYPES: Mapping[ColumnType, Any] = {"id": pa.int32(), "value": pa.float64()}
+_ARROW_TYPES: Mapping[ColumnType, Any] = {
+    "id": pa.int32(),
+    "nullable_id": pa.int32(),
+    "value": pa.float64(),
+    "date": pa.date32(),
+}
+NO_ID = np.iinfo(np.int64).min
+"""What a null becomes in a column of nullable ids."""
 MAX_LISTED = 20
 """Faulty cells of one column that get a problem each; the rest share one."""
 
 
 def read_table(
-    root: Path, path: str, columns: Mapping[str, ColumnType], reporter: Reporter
+    root: Path,
+    path: str,
+    columns: Mapping[str, ColumnType],
+    reporter: Reporter,
+    optional: Mapping[str, ColumnType] | None = None,
 ) -> Columns | None:
     """Read the named columns of a Parquet file.
 
-    Ids come as int32 and values as float64, from any integer or floating-point column that converts without
-    loss. Null ids are reported here; null values come as NaN.
+    Ids come as int32, nullable ids as int64 with :data:`NO_ID` for null and values as float64 with NaN for
+    null, from any integer or floating-point column that converts without loss; dates come as datetime64[D],
+    also from timestamps at midnight. Null in a column of type ``id`` or ``date`` is reported here.
+
+    Parameters
+    ----------
+    columns
+        Columns that must be there.
+    optional
+        Columns that may be absent; then they come as if every cell was null.
 
     Returns
     -------
@@ -37,6 +56,7 @@ def read_table(
         One array for each column, all of the same length; ``None`` when the file or a column cannot be used
         (problems say why).
     """
+    optional = optional or {}
     data = read_bytes(root, path, reporter)
     if data is None:
         return None
@@ -44,9 +64,12 @@ def read_table(
         # From bytes: a path would make pyarrow read "name=value" folders as extra columns.
         file = pq.ParquetFile(io.BytesIO(data))
         names = file.schema_arrow.names
-        if not _check_names(names, path, columns, reporter):
+        if not _check_names(names, path, columns, optional, reporter):
             return None
-        table = file.read(columns=list(columns))
+        # A column of nulls only has no type of its own.
+        given = [field.name for field in file.schema_arrow if not pa.types.is_null(field.type)]
+        wanted = {**columns, **{name: kind for name, kind in optional.items() if name in given}}
+        table = file.read(columns=list(wanted))
     except (pa.ArrowException, OSError, ValueError) as error:
         reporter.error(
             "ParseError",
@@ -55,17 +78,37 @@ def read_table(
             suggestion="Write the file again, for example with pyarrow and compression='zstd'.",
         )
         return None
-    read = {name: _convert(table.column(name), name, kind, path, reporter) for name, kind in columns.items()}
+    read = {name: _convert(table.column(name), name, kind, path, reporter) for name, kind in wanted.items()}
     usable = {name: array for name, array in read.items() if array is not None}
-    return usable if len(usable) == len(columns) else None
+    if len(usable) < len(wanted):
+        return None
+    for name, kind in optional.items():
+        if name not in usable:
+            empty = np.full(table.num_rows, np.nan) if kind == "value" else np.full(table.num_rows, NO_ID)
+            usable[name] = empty
+    return usable
 
 
-def _check_names(names: list[str], path: str, columns: Mapping[str, ColumnType], reporter: Reporter) -> bool:
+def column_names(data: bytes) -> tuple[str, ...]:
+    """Return the names of the columns in a Parquet file; none when it cannot be read."""
+    try:
+        return tuple(pq.ParquetFile(io.BytesIO(data)).schema_arrow.names)
+    except (pa.ArrowException, OSError, ValueError):
+        return ()
+
+
+def _check_names(
+    names: list[str],
+    path: str,
+    columns: Mapping[str, ColumnType],
+    optional: Mapping[str, ColumnType],
+    reporter: Reporter,
+) -> bool:
     usable = True
-    extra = sorted(set(names) - set(columns))
-    for name in columns:
+    extra = sorted(set(names) - set(columns) - set(optional))
+    for name in (*columns, *optional):
         count = names.count(name)
-        if count == 1:
+        if count == 1 or (count == 0 and name in optional):
             continue
         usable = False
         found = "is missing" if count == 0 else f"occurs {count} times"
@@ -74,7 +117,7 @@ def _check_names(names: list[str], path: str, columns: Mapping[str, ColumnType],
             f"{path}: the column '{name}' {found}.",
             file=path,
             field=name,
-            suggestion=suggest_name(name, extra, "one of the other columns") if extra and not count else None,
+            suggestion=_suggest_column(name, count, extra),
         )
     if extra:
         reporter.warning(
@@ -82,17 +125,25 @@ def _check_names(names: list[str], path: str, columns: Mapping[str, ColumnType],
             f"{path}: columns that are not part of the format are ignored: {', '.join(extra)}.",
             file=path,
             field=", ".join(extra),
-            suggestion=f"The columns of this file are {', '.join(columns)}.",
+            suggestion=f"The columns of this file are {', '.join((*columns, *optional))}.",
         )
     return usable
 
 
+def _suggest_column(name: str, count: int, extra: list[str]) -> str:
+    if count:
+        return f"Keep one column '{name}'."
+    return suggest_name(name, extra, "one of the other columns") if extra else f"Add the column '{name}'."
+
+
 def _convert(column: Any, name: str, kind: ColumnType, path: str, reporter: Reporter) -> NDArray[Any] | None:
     target = _ARROW_TYPES[kind]
-    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+    numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    dated = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
+    if not (dated if kind == "date" else numeric):
         _report_type(column, name, kind, path, "", reporter)
         return None
-    if kind == "id" and column.null_count:
+    if kind in ("id", "date") and column.null_count:
         rows = np.flatnonzero(column.is_null().to_numpy())
         reporter.error(
             "InvalidValue",
@@ -100,7 +151,7 @@ def _convert(column: Any, name: str, kind: ColumnType, path: str, reporter: Repo
             file=path,
             field=name,
             value=None,
-            suggestion="Give an id in every row.",
+            suggestion=f"Give {'an id' if kind == 'id' else 'a date'} in every row.",
         )
         return None
     try:
@@ -108,6 +159,8 @@ def _convert(column: Any, name: str, kind: ColumnType, path: str, reporter: Repo
     except pa.ArrowInvalid as error:
         _report_type(column, name, kind, path, str(error).splitlines()[0], reporter)
         return None
+    if kind == "nullable_id":
+        converted = converted.cast(pa.int64()).fill_null(NO_ID)
     array: NDArray[Any] = converted.to_numpy()
     return array
 

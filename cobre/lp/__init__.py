@@ -2,6 +2,20 @@
 
 from cobre.lp.build import build_templates
 from cobre.lp.diagnose import Diagnosis, RowViolation, diagnose
+from cobre.lp.index import LpIndex
+from cobre.lp.scaling import ScalingReport, scale_templates
+from cobre.lp.state import StateComponent, StateLayout
 from cobre.lp.template import StageTemplate
 
-__all__ = ["Diagnosis", "RowViolation", "StageTemplate", "build_templates", "diagnose"]
+__all__ = [
+    "Diagnosis",
+    "LpIndex",
+    "RowViolation",
+    "ScalingReport",
+    "StageTemplate",
+    "StateComponent",
+    "StateLayout",
+    "build_templates",
+    "diagnose",
+    "scale_templates",
+]

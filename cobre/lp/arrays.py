@@ -39,7 +39,8 @@ class LpArrays(NamedTuple):
 
     ``opening_rhs[rhs_offset[t] + o * num_dynamic[t] + row]`` is the right-hand side of a dynamic row
     without the state's part; ``state_row``/``state_value`` from ``state_start[t, j]`` to
-    ``state_start[t, j + 1]`` is what component j adds to it.
+    ``state_start[t, j + 1]`` is what component j adds to it. An outgoing component is ``state_scale`` times
+    its column's value; ``state_lower`` and ``state_upper`` are limits of the component.
     """
 
     num_cols: I64_1D
@@ -52,6 +53,7 @@ class LpArrays(NamedTuple):
     state_row: I32_1D
     state_value: F64_1D
     state_col: I32_2D
+    state_scale: F64_2D
     state_lower: F64_2D
     state_upper: F64_2D
     theta_col: I64_1D
@@ -122,8 +124,13 @@ def lp_arrays(templates: Sequence[StageTemplate]) -> LpArrays:
         state_row=np.concatenate([template.state_row for template in templates]),
         state_value=np.concatenate([template.state_value for template in templates]),
         state_col=np.stack([template.state_col for template in templates]),
-        state_lower=np.stack([template.col_lower[template.state_col] for template in templates]),
-        state_upper=np.stack([template.col_upper[template.state_col] for template in templates]),
+        state_scale=np.stack([template.col_scale[template.state_col] for template in templates]),
+        state_lower=np.stack(
+            [(template.col_lower * template.col_scale)[template.state_col] for template in templates]
+        ),
+        state_upper=np.stack(
+            [(template.col_upper * template.col_scale)[template.state_col] for template in templates]
+        ),
         theta_col=np.array([template.theta_col for template in templates], np.int64),
         discount=np.array([template.discount for template in templates]),
         cost_scale=float(templates[0].cost_scale),

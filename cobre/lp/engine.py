@@ -73,7 +73,7 @@ def sync_cuts(lp, pool, work, worker, stage):
                 slope = pool.slope[stage, slot, state]
                 if slope != 0.0:
                     work.cut_index[worker, entries] = lp.state_col[stage, state]
-                    work.cut_value[worker, entries] = -slope / lp.cost_scale
+                    work.cut_value[worker, entries] = -slope * lp.state_scale[stage, state] / lp.cost_scale
                     entries += 1
         status = _add_rows(
             work.handle[worker, stage],
@@ -219,7 +219,7 @@ def future_cost(lp, work, worker, stage):
 def outgoing_state(lp, work, worker, stage, out):
     """Write the outgoing state of the last solve, clipped into its bounds."""
     for component in range(len(out)):
-        value = work.col_value[worker, lp.state_col[stage, component]]
+        value = work.col_value[worker, lp.state_col[stage, component]] * lp.state_scale[stage, component]
         value = max(value, lp.state_lower[stage, component])
         out[component] = min(value, lp.state_upper[stage, component])
 

@@ -287,6 +287,13 @@ class HighsModel:
 
     def row_activity(self, num_cols: int, num_rows: int) -> NDArray[np.float64]:
         """Return the row activities of the last solution."""
+        return self._solution(num_cols, num_rows)[1]
+
+    def column_values(self, num_cols: int, num_rows: int) -> NDArray[np.float64]:
+        """Return the column values of the last solution."""
+        return self._solution(num_cols, num_rows)[0]
+
+    def _solution(self, num_cols: int, num_rows: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         columns, column_duals = np.empty(num_cols), np.empty(num_cols)
         rows, row_duals = np.empty(num_rows), np.empty(num_rows)
         _check(
@@ -299,7 +306,7 @@ class HighsModel:
             ),
             "reading the solution",
         )
-        return rows
+        return columns, rows
 
     def close(self) -> None:
         """Free the native object; further calls do nothing."""

@@ -10,14 +10,20 @@ For stage t with incoming state x, opening w and outgoing state x' the LP is
 
 with x' the columns ``state_col``. S is stored by state component, so that the slope of the optimal
 value in x is S' times the duals of the dynamic rows.
+
+A scaled template (:mod:`cobre.lp.scaling`) holds R A C, R b, C cost and so on, with the diagonal matrices R
+of ``row_scale`` and C of ``col_scale``: a column's physical value is ``col_scale`` times the LP's, a row's
+physical dual ``row_scale`` times the LP's. The state stays physical.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cobre.lp.index import LpIndex
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
@@ -49,8 +55,10 @@ class StageTemplate:
         Factor on the future cost in the objective.
     cost_scale
         $ per unit of objective.
-    col_names, row_names
-        Names by entity and block, for messages and model files.
+    index
+        Kinds, names and places of columns and rows.
+    col_scale, row_scale
+        Physical units in one unit of each column; factor by which each row is multiplied.
     """
 
     stage_id: int
@@ -70,8 +78,25 @@ class StageTemplate:
     opening_rhs: FloatArray
     discount: float
     cost_scale: float
-    col_names: tuple[str, ...]
-    row_names: tuple[str, ...]
+    index: LpIndex
+    col_scale: FloatArray = field(default_factory=lambda: np.ones(0))
+    row_scale: FloatArray = field(default_factory=lambda: np.ones(0))
+
+    def __post_init__(self) -> None:
+        if not len(self.col_scale):
+            object.__setattr__(self, "col_scale", np.ones(self.num_cols))
+        if not len(self.row_scale):
+            object.__setattr__(self, "row_scale", np.ones(self.num_rows))
+
+    @property
+    def col_names(self) -> tuple[str, ...]:
+        """Name of every column."""
+        return self.index.col_names
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """Name of every row without cuts."""
+        return self.index.row_names
 
     @property
     def num_cols(self) -> int:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cobre.sddp import Policy, TrainingResult
 
 POLICY_FORMAT_VERSION = 1
-UPPER_BOUND_KIND = "statistical"
 _CONVERGED = frozenset({"bound_stalling", "gap"})
 
 CONVERGENCE_SCHEMA = pa.schema(
@@ -112,7 +111,7 @@ def convergence_table(result: TrainingResult) -> pa.Table:
             "lower_bound": record.lower_bound,
             "upper_bound": record.upper_bound,
             "upper_bound_std": record.upper_bound_std,
-            "upper_bound_kind": UPPER_BOUND_KIND,
+            "upper_bound_kind": record.upper_bound_kind,
             "gap_percent": record.gap_percent,
             "cuts_added": record.cuts_added,
             "cuts_removed": 0,  # no cut is ever removed yet
@@ -134,13 +133,16 @@ def cuts_table(policy: Policy) -> pa.Table:
     states = len(policy.state_names)
     total = sum(counts)
     slots = np.concatenate([np.arange(count, dtype=np.int32) for count in counts])
+    node_stage = np.repeat(np.array(policy.stage_ids, np.int32), counts)
+    # Cuts of a boundary policy, which only the last stage has, are of no iteration.
+    trained = (node_stage != policy.stage_ids[-1]) | (policy.boundary_cuts == 0)
     slopes = np.concatenate([slope.reshape(-1) for slope in policy.slopes])
     offsets = np.arange(total + 1, dtype=np.int32) * np.int32(states)
     columns = [
-        pa.array(np.repeat(np.array(policy.stage_ids, np.int32), counts)),
+        pa.array(node_stage),
         pa.array(slots),
-        pa.array((slots // policy.forward_passes + 1).astype(np.int32)),
-        pa.array((slots % policy.forward_passes).astype(np.int32)),
+        pa.array(np.where(trained, slots // policy.forward_passes + 1, 0).astype(np.int32)),
+        pa.array(np.where(trained, slots % policy.forward_passes, 0).astype(np.int32)),
         pa.array(np.concatenate(policy.intercepts)),
         pa.ListArray.from_arrays(pa.array(offsets), pa.array(slopes)).cast(
             CUTS_SCHEMA.field("coefficients").type
@@ -218,7 +220,7 @@ def _training_metadata(
             "final_lower_bound": _finite(result.lower_bound),
             "final_upper_bound": _finite(result.upper_bound),
             "final_upper_bound_std": _finite(result.upper_bound_std),
-            "final_upper_bound_kind": UPPER_BOUND_KIND,
+            "final_upper_bound_kind": history[-1].upper_bound_kind,
         },
         "solve_stats": {
             "total_lp_solves": result.lp_solves,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cobre.lp.arrays import F64_1D, F64_2D, F64_3D, I64_1D, I64_2D, LpArrays
 from cobre.native import array_struct
+from cobre.sddp.graph import GraphArrays
 from cobre.sddp.partition import block_of
 
 # A cut record is 24 + 8n bytes, kept as float64 words so that every field is aligned (TRN-04):
@@ -18,7 +19,7 @@ RECORD_INTERCEPT = 2
 
 # Columns of IterationBuffers.failure.
 FAILED_STATUS = 0
-FAILED_STAGE = 1
+FAILED_NODE = 1
 FAILED_OPENING = 2
 FAILED_PHASE = 3
 FAILURE_FIELDS = 4
@@ -55,8 +56,11 @@ class IterationBuffers(NamedTuple):
         Discounted cost of each trajectory in $; NaN marks a pass that failed.
     cut_own, cut_all
         Cut records of the stage at hand.
-    value, slope
-        Optimal values and slopes by (worker, opening).
+    node_all, opening_all
+        Node and opening of every pass at every stage, int64[T, M]; all ranks know them all.
+    value, slope, probability, weight, order
+        Outcomes of one trial point by (worker, outcome): optimal value, slope, probability, weight under
+        the risk measure, and scratch to sort them.
     failure
         What went wrong, by own pass (``FAILED_*`` columns; status 0 = nothing).
     next_pass
@@ -76,8 +80,13 @@ class IterationBuffers(NamedTuple):
     cost_all: F64_1D
     cut_own: F64_2D
     cut_all: F64_2D
+    node_all: I64_2D
+    opening_all: I64_2D
     value: F64_2D
     slope: F64_3D
+    probability: F64_2D
+    weight: F64_2D
+    order: I64_2D
     failure: I64_2D
     next_pass: I64_1D
     pass_count: I64_1D
@@ -92,14 +101,20 @@ BuffersStruct = array_struct(IterationBuffers)
 
 
 def iteration_buffers(
-    arrays: LpArrays, initial_state: NDArray[np.float64], passes: int, rank: int, size: int, workers: int
+    arrays: LpArrays,
+    graph: GraphArrays,
+    initial_state: NDArray[np.float64],
+    passes: int,
+    rank: int,
+    size: int,
+    workers: int,
 ) -> IterationBuffers:
     """Allocate the buffers of ``rank`` among ``size`` ranks with ``workers`` threads each."""
-    stages, states = arrays.state_col.shape
+    stages, states = len(graph.stage_start) - 1, arrays.state_col.shape[1]
     start, stop = block_of(passes, size, rank)
     own = stop - start
     blocks = [block_of(passes, size, other) for other in range(size)]
-    openings = int(arrays.num_openings.max())
+    outcomes = _most_outcomes(arrays, graph)
     record = states + RECORD_HEADER_WORDS
     return IterationBuffers(
         initial_state=np.ascontiguousarray(initial_state, np.float64),
@@ -109,8 +124,13 @@ def iteration_buffers(
         cost_all=np.zeros(passes),
         cut_own=np.zeros((own, record)),
         cut_all=np.zeros((passes, record)),
-        value=np.zeros((workers, openings)),
-        slope=np.zeros((workers, openings, states)),
+        node_all=np.zeros((stages, passes), np.int64),
+        opening_all=np.zeros((stages, passes), np.int64),
+        value=np.zeros((workers, outcomes)),
+        slope=np.zeros((workers, outcomes, states)),
+        probability=np.zeros((workers, outcomes)),
+        weight=np.zeros((workers, outcomes)),
+        order=np.zeros((workers, outcomes), np.int64),
         failure=np.zeros((own, FAILURE_FIELDS), np.int64),
         next_pass=np.zeros(1, np.int64),
         pass_count=np.array([last - first for first, last in blocks], np.int64),
@@ -120,3 +140,12 @@ def iteration_buffers(
         outcome=np.zeros(OUTCOME_FIELDS),
         elapsed_ns=np.zeros(TIMERS, np.int64),
     )
+
+
+def _most_outcomes(arrays: LpArrays, graph: GraphArrays) -> int:
+    """Return the most openings that a trial point is judged by."""
+    after = [
+        int(arrays.num_openings[graph.successor[first:last]].sum())
+        for first, last in zip(graph.successor_start[:-1], graph.successor_start[1:], strict=True)
+    ]
+    return max(*after, int(arrays.num_openings[0]))

@@ -1,7 +1,8 @@
 """One SDDP iteration as one nopython function over any communicator.
 
-    forward passes -> gather costs -> gather states -> for t = T-1 .. 1: cuts of my trial points,
-    gather cuts, insert into pool[t-1] -> lower bound on rank 0, broadcast
+    paths of all passes -> forward passes -> gather costs -> gather states -> for t = T-2 .. 0: cuts of my
+    trial points of stage t, gather cuts, insert into the pools of their nodes -> lower bound on rank 0,
+    broadcast
 
 :func:`iterate` takes the communicator's jitclass and is compiled once for each backend: no branch on the
 backend is left in it. Each backend has a thin cached entry below, whose arguments are plain arrays and
@@ -39,7 +40,8 @@ from cobre.sddp.buffers import (
     UPPER_BOUND_STD,
     BuffersStruct,
 )
-from cobre.sddp.passes import run_phase
+from cobre.sddp.graph import GraphStruct
+from cobre.sddp.passes import choose_paths, makes_cut, run_phase
 
 ITERATION_OK = 0
 ITERATION_FAILED = 1
@@ -48,6 +50,8 @@ COMMUNICATION_FAILED = 100
 """Added to the communicator's status."""
 
 _NO_SLOT = np.uint32(0xFFFFFFFF)
+_NO_CUT = np.uint32(0xFFFFFFFE)
+"""Slot of a pass whose trial point is another pass's too."""
 _ROOT = 0
 
 
@@ -64,8 +68,18 @@ def _gather_rows(comm, buffers, width, send, receive):
 
 
 @inner_kernel
-def _upper_bound(buffers):
-    """Mean and standard deviation (n - 1) of the trajectory costs, folded in pass order."""
+def _upper_bound(graph, buffers):
+    """Mean and standard deviation (n - 1) of the trajectory costs, folded in pass order.
+
+    Enumerated paths give the exact expectation, which has no deviation.
+    """
+    if len(graph.path_weight) > 0:
+        total = 0.0
+        for position in range(len(buffers.cost_all)):
+            total += graph.path_weight[position] * buffers.cost_all[position]
+        buffers.outcome[UPPER_BOUND] = total
+        buffers.outcome[UPPER_BOUND_STD] = 0.0
+        return
     mean = 0.0
     squares = 0.0
     for position in range(len(buffers.cost_all)):
@@ -78,13 +92,15 @@ def _upper_bound(buffers):
 
 
 @inner_kernel
-def _write_headers(buffers, iteration, first_pass):
+def _write_headers(graph, buffers, stage, iteration, first_pass):
     """Number the cut records of this rank; a pass that failed gets no slot."""
     header = buffers.cut_own.view(np.uint32)
     passes = len(buffers.cost_all)
     for own_pass in range(len(buffers.cost_own)):
         forward_pass = first_pass + own_pass
         slot = np.uint32(iteration * passes + forward_pass)
+        if not makes_cut(graph, stage, forward_pass):
+            slot = _NO_CUT
         if buffers.failure[own_pass, FAILED_STATUS] != OK:
             slot = _NO_SLOT
         header[own_pass, 0] = slot
@@ -94,8 +110,8 @@ def _write_headers(buffers, iteration, first_pass):
 
 
 @inner_kernel
-def _insert_cuts(pool, buffers, stage, iteration):
-    """Check the gathered records and write them into the pool of ``stage``."""
+def _insert_cuts(graph, pool, buffers, stage, iteration):
+    """Check the gathered records and append them to the pools of their nodes, in pass order."""
     header = buffers.cut_all.view(np.uint32)
     passes = len(buffers.cost_all)
     states = pool.slope.shape[2]
@@ -104,50 +120,56 @@ def _insert_cuts(pool, buffers, stage, iteration):
         if slot == _NO_SLOT:
             return ITERATION_FAILED
         expected = iteration * passes + forward_pass
+        if not makes_cut(graph, stage, forward_pass):
+            expected = np.int64(_NO_CUT)
         if (
             np.int64(slot) != expected
             or np.int64(header[forward_pass, 1]) != iteration
             or np.int64(header[forward_pass, 2]) != forward_pass
-            or expected >= pool.intercept.shape[1]
         ):
             return BAD_RECORD
     for forward_pass in range(passes):
-        slot_index = iteration * passes + forward_pass
-        pool.intercept[stage, slot_index] = buffers.cut_all[forward_pass, RECORD_INTERCEPT]
+        if not makes_cut(graph, stage, forward_pass):
+            continue
+        node = buffers.node_all[stage, forward_pass]
+        place = pool.num_cuts[node]
+        if place >= pool.intercept.shape[1]:
+            return BAD_RECORD
+        pool.intercept[node, place] = buffers.cut_all[forward_pass, RECORD_INTERCEPT]
         for component in range(states):
-            pool.slope[stage, slot_index, component] = buffers.cut_all[
+            pool.slope[node, place, component] = buffers.cut_all[
                 forward_pass, RECORD_HEADER_WORDS + component
             ]
-    pool.num_cuts[stage] = (iteration + 1) * passes
+        pool.num_cuts[node] = place + 1
     return ITERATION_OK
 
 
 @inner_kernel
-def _backward(comm, lp, pool, work, basis, buffers, tree_seed, iteration, first_pass):
-    """Stages from last to second: own cuts, gather, insert."""
-    for stage in range(len(lp.num_cols) - 1, 0, -1):
-        run_phase(PHASE_BACKWARD, lp, pool, work, basis, buffers, tree_seed, iteration, first_pass, stage)
-        _write_headers(buffers, iteration, first_pass)
+def _backward(comm, lp, graph, pool, work, basis, buffers, iteration, first_pass):
+    """Stages from the last but one to the first: own cuts, gather, insert."""
+    for stage in range(len(graph.stage_start) - 3, -1, -1):
+        run_phase(PHASE_BACKWARD, lp, graph, pool, work, basis, buffers, first_pass, stage)
+        _write_headers(graph, buffers, stage, iteration, first_pass)
         width = buffers.cut_all.shape[1]
         status = _gather_rows(comm, buffers, width, buffers.cut_own.reshape(-1), buffers.cut_all.reshape(-1))
         if status != OK:
             return COMMUNICATION_FAILED + status
-        status = _insert_cuts(pool, buffers, stage - 1, iteration)
+        status = _insert_cuts(graph, pool, buffers, stage, iteration)
         if status != ITERATION_OK:
             return status
     return ITERATION_OK
 
 
 @inner_kernel
-def iterate(comm, lp, pool, work, basis, buffers, tree_seed, iteration):
+def iterate(comm, lp, graph, pool, work, basis, buffers, tree_seed, iteration):
     """Run one iteration (0-based) on this rank and leave bounds in ``buffers.outcome``.
 
     Parameters
     ----------
     comm
         A communicator's jitclass; compiled monomorphically against its type.
-    lp, pool, work, basis, buffers
-        See :mod:`cobre.lp.arrays` and :mod:`cobre.sddp.buffers`.
+    lp, graph, pool, work, basis, buffers
+        See :mod:`cobre.lp.arrays`, :mod:`cobre.sddp.graph` and :mod:`cobre.sddp.buffers`.
     tree_seed
         uint64 seed of the forward draws.
 
@@ -162,7 +184,8 @@ def iterate(comm, lp, pool, work, basis, buffers, tree_seed, iteration):
     for timer in range(len(buffers.elapsed_ns)):
         buffers.elapsed_ns[timer] = 0
     start = monotonic_ns()
-    run_phase(PHASE_FORWARD, lp, pool, work, basis, buffers, tree_seed, iteration, first_pass, no_stage)
+    choose_paths(lp, graph, buffers, tree_seed, iteration)
+    run_phase(PHASE_FORWARD, lp, graph, pool, work, basis, buffers, first_pass, no_stage)
     buffers.elapsed_ns[FORWARD_NS] = monotonic_ns() - start
 
     status = _gather_rows(comm, buffers, 1, buffers.cost_own, buffers.cost_all)
@@ -171,9 +194,9 @@ def iterate(comm, lp, pool, work, basis, buffers, tree_seed, iteration):
     for forward_pass in range(len(buffers.cost_all)):
         if np.isnan(buffers.cost_all[forward_pass]):
             return ITERATION_FAILED
-    _upper_bound(buffers)
+    _upper_bound(graph, buffers)
     states = len(buffers.initial_state)
-    for stage in range(len(lp.num_cols)):
+    for stage in range(len(graph.stage_start) - 1):
         send = buffers.state_own[stage].reshape(-1)
         receive = buffers.state_all[stage].reshape(-1)
         status = _gather_rows(comm, buffers, states, send, receive)
@@ -181,16 +204,14 @@ def iterate(comm, lp, pool, work, basis, buffers, tree_seed, iteration):
             return COMMUNICATION_FAILED + status
 
     start = monotonic_ns()
-    status = _backward(comm, lp, pool, work, basis, buffers, tree_seed, iteration, first_pass)
+    status = _backward(comm, lp, graph, pool, work, basis, buffers, iteration, first_pass)
     buffers.elapsed_ns[BACKWARD_NS] = monotonic_ns() - start
     if status != ITERATION_OK:
         return status
 
     start = monotonic_ns()
     if comm.rank() == _ROOT:
-        run_phase(
-            PHASE_LOWER_BOUND, lp, pool, work, basis, buffers, tree_seed, iteration, first_pass, no_stage
-        )
+        run_phase(PHASE_LOWER_BOUND, lp, graph, pool, work, basis, buffers, first_pass, no_stage)
     status = comm.broadcast(buffers.outcome[LOWER_BOUND : LOWER_BOUND + 1], _ROOT)
     buffers.elapsed_ns[LOWER_BOUND_NS] = monotonic_ns() - start
     if status != OK:
@@ -199,11 +220,12 @@ def iterate(comm, lp, pool, work, basis, buffers, tree_seed, iteration):
 
 
 @njit(cache=True, nogil=True)
-def iterate_local(detail, lp, pool, work, basis, buffers, tree_seed, iteration):
+def iterate_local(detail, lp, graph, pool, work, basis, buffers, tree_seed, iteration):
     """One iteration on the local communicator; see :func:`iterate`."""
     return iterate(
         LocalKernel(detail),
         LpStruct(lp),
+        GraphStruct(graph),
         PoolStruct(pool),
         WorkspaceStruct(work),
         BasisStruct(basis),

@@ -1,13 +1,15 @@
 """Forward and backward pass of one rank's scenarios, spread over its threads, in nopython.
 
-Forward, for pass m and stages t in order, with the opening w_t drawn for (iteration, m, t):
+Forward, for pass m and stages t in order, with node and opening w_t of (iteration, m, t):
 
-    x_t = outgoing state of the stage LP at (x_{t-1}, w_t),   cost_m = sum_t D_t (objective_t - d_t theta_t)
+    x_t = outgoing state of the node's LP at (x_{t-1}, w_t),   cost_m = sum_t D_t (objective_t - d_t theta_t)
 
-with d_t the one-step discount and D_t = d_0 ... d_{t-1}. Backward, for a trial point x of stage t-1 and all
-openings w of stage t, with optimal values Q_w and slopes pi_w at x:
+with d_t the one-step discount and D_t = d_0 ... d_{t-1}; in the last stage theta_t, the value that a boundary
+policy gives to the final state, stays in the cost. Backward, for a trial point x at a node and all
+openings w of all nodes that may follow it, with optimal values Q_w and slopes pi_w at x and the weights mu_w
+of the risk measure:
 
-    cut of stage t-1:   theta >= alpha + pi . x',   pi = mean(pi_w),   alpha = mean(Q_w - pi_w . x)
+    cut of the node:   theta >= alpha + pi . x',   pi = sum mu_w pi_w,   alpha = sum mu_w (Q_w - pi_w . x)
 
 A worker is a thread of a ``prange`` with an LP workspace of its own. Workers take passes from a shared
 counter; what they compute depends on the pass alone, and sums run over openings in order, so neither the
@@ -24,9 +26,9 @@ from numba import njit, prange
 from cobre.lp.engine import OK, future_cost, objective, outgoing_state, solve_one, solve_openings
 from cobre.native import atomic_fetch_add, inner_kernel
 from cobre.sddp.buffers import (
+    FAILED_NODE,
     FAILED_OPENING,
     FAILED_PHASE,
-    FAILED_STAGE,
     FAILED_STATUS,
     LOWER_BOUND,
     PHASE_BACKWARD,
@@ -35,94 +37,172 @@ from cobre.sddp.buffers import (
     RECORD_HEADER_WORDS,
     RECORD_INTERCEPT,
 )
-from cobre.stochastic import sample_opening
+from cobre.sddp.risk import outcome_weights
+from cobre.stochastic import sample_opening, sample_uniform
 
 
 @inner_kernel
-def _record_failure(buffers, own_pass, status, stage, opening, phase):
+def _record_failure(buffers, own_pass, status, node, opening, phase):
     buffers.failure[own_pass, FAILED_STATUS] = status
-    buffers.failure[own_pass, FAILED_STAGE] = stage
+    buffers.failure[own_pass, FAILED_NODE] = node
     buffers.failure[own_pass, FAILED_OPENING] = opening
     buffers.failure[own_pass, FAILED_PHASE] = phase
 
 
 @inner_kernel
-def _trajectory(lp, pool, work, basis, buffers, tree_seed, iteration, first_pass, worker, own_pass):
+def _next_node(graph, node, uniform):
+    """Return the node that follows, by a number in [0, 1)."""
+    first, last = graph.successor_start[node], graph.successor_start[node + 1]
+    passed = 0.0
+    for edge in range(first, last - 1):
+        passed += graph.probability[edge]
+        if uniform < passed:
+            return graph.successor[edge]
+    return graph.successor[last - 1]
+
+
+@inner_kernel
+def choose_paths(lp, graph, buffers, tree_seed, iteration):
+    """Write node and opening of every pass at every stage: a function of the arguments alone."""
+    stages = len(graph.stage_start) - 1
+    passes = len(buffers.cost_all)
+    enumerated = graph.path_node.shape[1] > 0
+    for forward_pass in range(passes):
+        node = np.int64(0)
+        for stage in range(stages):
+            if enumerated:
+                node = graph.path_node[stage, forward_pass]
+                opening = graph.path_opening[stage, forward_pass]
+            else:
+                if stage > 0:
+                    first = graph.successor_start[node]
+                    if graph.successor_start[node + 1] - first == 1:
+                        node = graph.successor[first]
+                    else:
+                        drawn = sample_uniform(tree_seed, iteration + 1, forward_pass, stage)
+                        node = _next_node(graph, node, drawn)
+                opening = sample_opening(tree_seed, iteration + 1, forward_pass, stage, lp.num_openings[node])
+            buffers.node_all[stage, forward_pass] = node
+            buffers.opening_all[stage, forward_pass] = opening
+
+
+@inner_kernel
+def makes_cut(graph, stage, forward_pass):
+    """Whether the trial point of a pass is its own: of enumerated paths that agree so far, the first."""
+    if graph.path_leader.shape[1] == 0:
+        return True
+    return graph.path_leader[stage, forward_pass] == forward_pass
+
+
+@inner_kernel
+def _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_pass):
     """Simulate one pass through all stages; its cost is NaN if an LP could not be solved."""
-    stages = len(lp.num_cols)
+    stages = len(graph.stage_start) - 1
     state = buffers.initial_state
     total = 0.0
     cumulative_discount = 1.0
     for stage in range(stages):
-        opening = sample_opening(
-            tree_seed, iteration + 1, first_pass + own_pass, stage, lp.num_openings[stage]
-        )
-        status = solve_one(lp, pool, work, basis, worker, stage, own_pass, opening, state)
+        node = buffers.node_all[stage, first_pass + own_pass]
+        opening = buffers.opening_all[stage, first_pass + own_pass]
+        status = solve_one(lp, pool, work, basis, worker, node, own_pass, opening, state)
         if status != OK:
-            _record_failure(buffers, own_pass, status, stage, opening, PHASE_FORWARD)
+            _record_failure(buffers, own_pass, status, node, opening, PHASE_FORWARD)
             buffers.cost_own[own_pass] = np.nan
             return
-        stage_cost = objective(lp, work, worker, stage) - future_cost(lp, work, worker, stage)
+        stage_cost = objective(lp, work, worker, node)
+        # After the last stage nobody else counts what boundary cuts say of the future.
+        if stage < stages - 1:
+            stage_cost -= future_cost(lp, work, worker, node)
         total += cumulative_discount * stage_cost
-        cumulative_discount *= lp.discount[stage]
-        outgoing_state(lp, work, worker, stage, buffers.state_own[stage, own_pass])
+        cumulative_discount *= lp.discount[node]
+        outgoing_state(lp, work, worker, node, buffers.state_own[stage, own_pass])
         state = buffers.state_own[stage, own_pass]
     buffers.cost_own[own_pass] = total
 
 
 @inner_kernel
-def _forward_worker(lp, pool, work, basis, buffers, tree_seed, iteration, first_pass, worker):
+def _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, worker):
     own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
     while own_pass < len(buffers.cost_own):
-        _trajectory(lp, pool, work, basis, buffers, tree_seed, iteration, first_pass, worker, own_pass)
+        _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_pass)
         own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
 
 
 @inner_kernel
-def _cut_from_openings(buffers, worker, openings, state, record):
-    """Average values and slopes over the openings into the cut's intercept and slopes."""
-    weight = 1.0 / openings
+def _cut_from_outcomes(graph, buffers, worker, count, stage, state, record):
+    """Weigh values and slopes of all outcomes into the cut's intercept and slopes."""
+    weights = buffers.weight[worker]
+    outcome_weights(
+        buffers.value[worker],
+        buffers.probability[worker],
+        count,
+        graph.risk_weight[stage],
+        graph.risk_tail[stage],
+        buffers.order[worker],
+        weights,
+    )
     states = len(state)
     for component in range(states):
         record[RECORD_HEADER_WORDS + component] = 0.0
     intercept = 0.0
-    for opening in range(openings):
-        at_origin = buffers.value[worker, opening]
+    for outcome in range(count):
+        at_origin = buffers.value[worker, outcome]
         for component in range(states):
-            slope = buffers.slope[worker, opening, component]
+            slope = buffers.slope[worker, outcome, component]
             at_origin -= slope * state[component]
-            record[RECORD_HEADER_WORDS + component] += weight * slope
-        intercept += weight * at_origin
+            record[RECORD_HEADER_WORDS + component] += weights[outcome] * slope
+        intercept += weights[outcome] * at_origin
     record[RECORD_INTERCEPT] = intercept
 
 
 @inner_kernel
-def _backward_worker(lp, pool, work, basis, buffers, stage, worker):
-    own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
-    while own_pass < len(buffers.cost_own):
-        state = buffers.state_own[stage - 1, own_pass]
+def _solve_successors(lp, graph, pool, work, basis, buffers, worker, node, own_pass, state):
+    """Solve all openings of all nodes that may follow; a status, and the number of outcomes."""
+    count = 0
+    for edge in range(graph.successor_start[node], graph.successor_start[node + 1]):
+        after = graph.successor[edge]
+        openings = lp.num_openings[after]
         status, opening = solve_openings(
             lp,
             pool,
             work,
             basis,
             worker,
-            stage,
+            after,
             own_pass,
             state,
-            buffers.value[worker],
-            buffers.slope[worker],
+            buffers.value[worker, count:],
+            buffers.slope[worker, count:],
         )
-        if status == OK:
-            _cut_from_openings(buffers, worker, lp.num_openings[stage], state, buffers.cut_own[own_pass])
-        else:
-            _record_failure(buffers, own_pass, status, stage, opening, PHASE_BACKWARD)
+        if status != OK:
+            _record_failure(buffers, own_pass, status, after, opening, PHASE_BACKWARD)
+            return status, count
+        for position in range(openings):
+            buffers.probability[worker, count + position] = graph.probability[edge] * (1.0 / openings)
+        count += openings
+    return OK, count
+
+
+@inner_kernel
+def _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, worker):
+    """Make the cuts of this rank's trial points of ``stage``."""
+    own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
+    while own_pass < len(buffers.cost_own):
+        if makes_cut(graph, stage, first_pass + own_pass):
+            node = buffers.node_all[stage, first_pass + own_pass]
+            state = buffers.state_own[stage, own_pass]
+            status, count = _solve_successors(
+                lp, graph, pool, work, basis, buffers, worker, node, own_pass, state
+            )
+            if status == OK:
+                record = buffers.cut_own[own_pass]
+                _cut_from_outcomes(graph, buffers, worker, count, stage, state, record)
         own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
 
 
 @inner_kernel
-def _root_value(lp, pool, work, basis, buffers):
-    """Expected optimal value of the first stage over its openings; NaN if an LP could not be solved."""
+def _root_value(lp, graph, pool, work, basis, buffers):
+    """Optimal value of the first node under its risk measure; NaN if an LP could not be solved."""
     first = np.int64(0)
     value, slope = buffers.value[0], buffers.slope[0]
     status, opening = solve_openings(
@@ -133,34 +213,43 @@ def _root_value(lp, pool, work, basis, buffers):
         buffers.outcome[LOWER_BOUND] = np.nan
         return
     openings = lp.num_openings[0]
-    weight = 1.0 / openings
+    for position in range(openings):
+        buffers.probability[0, position] = 1.0 / openings
+    weights = buffers.weight[0]
+    outcome_weights(
+        value,
+        buffers.probability[0],
+        openings,
+        graph.risk_weight[0],
+        graph.risk_tail[0],
+        buffers.order[0],
+        weights,
+    )
     bound = 0.0
     for position in range(openings):
-        bound += weight * value[position]
+        bound += weights[position] * value[position]
     buffers.outcome[LOWER_BOUND] = bound
 
 
 @inner_kernel
-def _work(phase, lp, pool, work, basis, buffers, tree_seed, iteration, first_pass, stage, worker):
+def _work(phase, lp, graph, pool, work, basis, buffers, first_pass, stage, worker):
     if phase == PHASE_FORWARD:
-        _forward_worker(lp, pool, work, basis, buffers, tree_seed, iteration, first_pass, worker)
+        _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, worker)
     elif phase == PHASE_BACKWARD:
-        _backward_worker(lp, pool, work, basis, buffers, stage, worker)
+        _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, worker)
     elif worker == 0:
-        _root_value(lp, pool, work, basis, buffers)
+        _root_value(lp, graph, pool, work, basis, buffers)
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def run_phase(phase, lp, pool, work, basis, buffers, tree_seed, iteration, first_pass, stage):
+def run_phase(phase, lp, graph, pool, work, basis, buffers, first_pass, stage):
     """Run one phase of an iteration over this rank's passes, one worker a thread.
 
     ``PHASE_FORWARD`` fills ``state_own`` and ``cost_own``; ``PHASE_BACKWARD`` intercepts and slopes of
-    ``cut_own`` from all openings of ``stage``; ``PHASE_LOWER_BOUND`` the lower bound in ``outcome`` (one
+    ``cut_own`` at the trial points of ``stage``; ``PHASE_LOWER_BOUND`` the lower bound in ``outcome`` (one
     worker). What fails is in ``failure``. One function serves all phases, because each parallel loop costs
     seconds of compilation.
     """
     buffers.next_pass[0] = 0
     for worker in prange(work.handle.shape[0]):
-        _work(
-            phase, lp, pool, work, basis, buffers, tree_seed, iteration, first_pass, stage, np.int64(worker)
-        )
+        _work(phase, lp, graph, pool, work, basis, buffers, first_pass, stage, np.int64(worker))

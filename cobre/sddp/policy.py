@@ -14,12 +14,16 @@ _DIGEST_FORMAT = b"cobre-policy-1"
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """Cuts ``theta >= intercept + slope . state`` of every stage, in $ and slot order.
+    """Cuts ``theta >= intercept + slope . state`` of every node, in $ and slot order.
+
+    On a chain the nodes are the stages.
 
     Attributes
     ----------
     stage_ids
-        Declared ids of the stages.
+        Declared id of each node's stage.
+    node_ids
+        Declared ids of the nodes; ``None`` on a chain.
     state_names
         Name of each state component; storages are in hm3.
     forward_passes
@@ -28,6 +32,8 @@ class Policy:
         For each stage float64[cuts] and float64[cuts, states].
     future_cost_floor
         For each stage the bound on the future cost that holds without any cut, in $.
+    boundary_cuts
+        How many cuts at each node of the last stage came from another policy; they stand first.
     """
 
     stage_ids: tuple[int, ...]
@@ -36,6 +42,8 @@ class Policy:
     intercepts: tuple[NDArray[np.float64], ...]
     slopes: tuple[NDArray[np.float64], ...]
     future_cost_floor: tuple[float, ...]
+    node_ids: tuple[int, ...] | None = None
+    boundary_cuts: int = 0
 
     def evaluate(self, stage: int, state: NDArray[np.float64]) -> float:
         """Return the future cost ($) the cuts of ``stage`` (position) give at an outgoing ``state``."""
@@ -47,6 +55,8 @@ class Policy:
         digest = hashlib.sha256(_DIGEST_FORMAT)
         states = len(self.state_names)
         digest.update(struct.pack("<qqq", len(self.stage_ids), states, self.forward_passes))
+        if self.node_ids is not None:
+            digest.update(np.array(self.node_ids, "<i8").tobytes())
         for stage_id, intercept, slope in zip(self.stage_ids, self.intercepts, self.slopes, strict=True):
             digest.update(struct.pack("<qq", stage_id, len(intercept)))
             digest.update(np.ascontiguousarray(intercept, "<f8").tobytes())

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
+from cobre.errors import Problem
+from cobre.lp.scaling import ScalingReport
 from cobre.sddp.policy import Policy
 
 _NORMAL_QUANTILE_95 = 1.96
@@ -19,7 +22,8 @@ class IterationRecord:
     iteration
         From 1.
     upper_bound, upper_bound_std
-        Mean and standard deviation of the costs of this iteration's forward passes: a sample, not a bound.
+        Mean and standard deviation of the costs of this iteration's forward passes: a sample, not a bound,
+        unless its kind is ``exact`` (all paths of the tree were taken).
     wall_time_ms
         Since training began.
     iteration_time_ms
@@ -30,6 +34,7 @@ class IterationRecord:
     lower_bound: float
     upper_bound: float
     upper_bound_std: float
+    upper_bound_kind: Literal["statistical", "exact"]
     forward_passes: int
     cuts_added: int
     cuts_active: int
@@ -72,6 +77,10 @@ class TrainingResult:
     policy: Policy
     policy_sha256: str
     history: tuple[IterationRecord, ...]
+    scaling: ScalingReport | None = None
+    """Sizes of the stage LPs, and the ranges of their coefficients before and after scaling."""
+    warnings: tuple[Problem, ...] = ()
+    """What looked odd, such as states that the boundary policy does not know."""
 
     @property
     def gap_percent(self) -> float:

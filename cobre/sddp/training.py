@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from cobre.case.model import Case
 from cobre.comm import Communicator, create_communicator
 from cobre.comm.status import error_from_status
 from cobre.errors import CobreError, Problem, SolverError, ValidationError
-from cobre.lp import StageTemplate, build_templates, diagnose
+from cobre.lp import StageTemplate, StateLayout, build_templates, diagnose, scale_templates
 from cobre.lp import arrays as lp_arrays
 from cobre.lp.highs import HighsModel
 from cobre.native import compile_guard
+from cobre.policy_files import boundary_cuts, future_cost_floor
 from cobre.sddp import buffers as fields
+from cobre.sddp.graph import graph_arrays
 from cobre.sddp.iteration import (
     BAD_RECORD,
     COMMUNICATION_FAILED,
@@ -77,7 +80,7 @@ def train(
     Raises
     ------
     ValidationError
-        When an argument is out of range.
+        When an argument is out of range, or the boundary policy of the case does not fit it.
     SolverError
         When a stage LP cannot be solved.
     """
@@ -138,35 +141,47 @@ class _Session:
         with compile_guard(f"train-{comm.backend}"):
             compile_start = time.perf_counter()
             self.tree: OpeningTree = build_opening_tree(case)
-            self.templates: tuple[StageTemplate, ...] = build_templates(case, self.tree)
+            self.layout = StateLayout(case)
+            components = [(part.kind, part.entity_id, part.offset) for part in self.layout.components]
+            self.boundary = boundary_cuts(case, components)
+            floor = None if self.boundary is None else partial(future_cost_floor, self.boundary)
+            self.templates: tuple[StageTemplate, ...] = build_templates(case, self.tree, self.layout, floor)
+            self.scaled, self.scaling = scale_templates(self.templates)
             self._allocate(resources)
             self.entry.compile(tuple(numba.typeof(argument) for argument in self._arguments(0)))
             self.compile_time_ms = (time.perf_counter() - compile_start) * 1e3
 
     def _allocate(self, resources: ExitStack) -> None:
         training = self.case.training
-        passes = training.forward_passes
-        capacity = training.iteration_limit * passes
-        self.lp = lp_arrays.lp_arrays(self.templates)
-        stages, states = self.lp.state_col.shape
-        handles = np.zeros((self.threads, stages), np.intp)
+        self.lp = lp_arrays.lp_arrays(self.scaled)
+        self.graph = graph_arrays(self.case, self.tree.num_openings)
+        self.passes = passes = len(self.graph.path_weight) or training.forward_passes
+        self.loaded_cuts = 0 if self.boundary is None else len(self.boundary.intercepts)
+        # Training adds no cuts to the last stage, the only one that may start with some.
+        capacity = max(training.iteration_limit * passes, self.loaded_cuts)
+        nodes, states = self.lp.state_col.shape
+        handles = np.zeros((self.threads, nodes), np.intp)
         for worker in range(self.threads):
-            for stage, template in enumerate(self.templates):
+            for node, template in enumerate(self.scaled):
                 model = HighsModel(template)
                 resources.callback(model.close)
-                handles[worker, stage] = model.handle
-        initial = np.array([hydro.initial_storage_hm3 for hydro in self.case.hydros], np.float64)
-        self.pool = lp_arrays.cut_pool(stages, capacity, states)
+                handles[worker, node] = model.handle
+        self.pool = lp_arrays.cut_pool(nodes, capacity, states)
+        if self.boundary is not None:
+            last = int(self.graph.stage_start[-2])
+            self.pool.intercept[last:, : self.loaded_cuts] = self.boundary.intercepts
+            self.pool.slope[last:, : self.loaded_cuts] = self.boundary.slopes
+            self.pool.num_cuts[last:] = self.loaded_cuts
         self.work = lp_arrays.lp_workspace(self.lp, handles, capacity, batch=passes)
         self.buffers = fields.iteration_buffers(
-            self.lp, initial, passes, self.comm.rank, self.comm.size, self.threads
+            self.lp, self.graph, self.layout.initial, passes, self.comm.rank, self.comm.size, self.threads
         )
         own = len(self.buffers.cost_own)
         self.basis = lp_arrays.basis_store(self.lp, max(own, 1), capacity)
 
     def _arguments(self, iteration: int) -> tuple[Any, ...]:
         seed = np.uint64(self.tree.seed)
-        study = (self.lp, self.pool, self.work, self.basis, self.buffers)
+        study = (self.lp, self.graph, self.pool, self.work, self.basis, self.buffers)
         return (*self.comm.kernel_arguments, *study, seed, iteration)
 
     def run(self, on_iteration: OnIteration | None) -> TrainingResult:
@@ -197,10 +212,13 @@ class _Session:
             policy=policy,
             policy_sha256=policy.sha256(),
             history=tuple(history),
+            scaling=self.scaling,
+            warnings=() if self.boundary is None else self.boundary.warnings,
         )
 
     def _iterate(self, iteration: int) -> IterationRecord:
         began = time.perf_counter()
+        cuts_before = int(self.pool.num_cuts.sum())
         self.work.counters[:] = 0
         with kernel_lock:
             status = self.entry(*self._arguments(iteration))
@@ -208,16 +226,17 @@ class _Session:
             raise self._failure(status, iteration)
         counters = self.work.counters.sum(axis=0)
         outcome, elapsed = self.buffers.outcome, self.buffers.elapsed_ns
-        passes, stages = self.case.training.forward_passes, len(self.templates)
+        cuts = int(self.pool.num_cuts.sum())
         now = time.perf_counter()
         return IterationRecord(
             iteration=iteration + 1,
             lower_bound=float(outcome[fields.LOWER_BOUND]),
             upper_bound=float(outcome[fields.UPPER_BOUND]),
             upper_bound_std=float(outcome[fields.UPPER_BOUND_STD]),
-            forward_passes=passes,
-            cuts_added=passes * (stages - 1),
-            cuts_active=int(self.pool.num_cuts.sum()),
+            upper_bound_kind="exact" if self.case.training.enumerated else "statistical",
+            forward_passes=self.passes,
+            cuts_added=cuts - cuts_before,
+            cuts_active=cuts,
             lp_solves=int(counters[lp_arrays.LP_SOLVES]),
             lp_retries=int(counters[lp_arrays.LP_RETRIES]),
             simplex_iterations=int(counters[lp_arrays.SIMPLEX_ITERATIONS]),
@@ -232,14 +251,16 @@ class _Session:
         counts = [int(count) for count in self.pool.num_cuts]
         return Policy(
             stage_ids=tuple(template.stage_id for template in self.templates),
-            state_names=tuple(f"hydro_storage[{hydro.name}]" for hydro in self.case.hydros),
-            forward_passes=self.case.training.forward_passes,
+            node_ids=None if self.case.graph.is_chain else tuple(node.id for node in self.case.graph.nodes),
+            state_names=self.layout.names,
+            forward_passes=self.passes,
             intercepts=tuple(self.pool.intercept[t, :n].copy() for t, n in enumerate(counts)),
             slopes=tuple(self.pool.slope[t, :n].copy() for t, n in enumerate(counts)),
             future_cost_floor=tuple(
                 float(template.col_lower[template.theta_col]) * template.cost_scale
                 for template in self.templates
             ),
+            boundary_cuts=self.loaded_cuts,
         )
 
     def _failure(self, status: int, iteration: int) -> BaseException:
@@ -257,16 +278,16 @@ class _Session:
 
     def _solver_error(self, own_pass: int, iteration: int) -> SolverError:
         """Explain the LP that failed, and write it as a file."""
-        _, stage, opening, phase = (int(value) for value in self.buffers.failure[own_pass])
-        template = self.templates[stage]
+        _, node, opening, phase = (int(value) for value in self.buffers.failure[own_pass])
+        template, stage = self.templates[node], int(self.graph.node_stage[node])
         scenario = int(self.buffers.pass_start[self.comm.rank]) + own_pass
         state = self.buffers.initial_state if stage == 0 else self.buffers.state_own[stage - 1, own_pass]
-        cuts = int(self.pool.num_cuts[stage])
+        cuts = int(self.pool.num_cuts[node])
         name = f"failed_stage{template.stage_id}_scenario{scenario}_opening{opening}.mps"
         diagnosis = diagnose(
             template,
-            self.pool.intercept[stage, :cuts],
-            self.pool.slope[stage, :cuts],
+            self.pool.intercept[node, :cuts],
+            self.pool.slope[node, :cuts],
             state,
             opening,
             self.failure_directory / name,

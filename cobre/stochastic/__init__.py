@@ -4,7 +4,7 @@ Every random number is a function of a seed and of what it is for (opening and s
 and stage), never of the order in which things are computed.
 """
 
-from cobre.stochastic.sampling import sample_opening
+from cobre.stochastic.sampling import sample_opening, sample_uniform
 from cobre.stochastic.tree import OpeningTree, build_opening_tree
 
-__all__ = ["OpeningTree", "build_opening_tree", "sample_opening"]
+__all__ = ["OpeningTree", "build_opening_tree", "sample_opening", "sample_uniform"]

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 import cobre.native  # noqa: F401  (sets where compiled code is cached, before the first kernel)
-from cobre.stochastic.pcg64 import below, seed_generator
+from cobre.stochastic.pcg64 import below, next_u64, seed_generator
 from cobre.stochastic.siphash import forward_seed
 
 
@@ -37,3 +37,17 @@ def sample_opening(tree_seed: np.uint64, iteration: int, scenario: int, stage: i
     generator = seed_generator(forward_seed(tree_seed, iteration, scenario, stage))
     opening, generator = below(generator, np.uint64(n_openings))
     return np.int64(opening)
+
+
+_NODE_DRAWS = 2**31
+"""Added to the stage, so that the draw of a node is not that of its opening."""
+_HALF_ULP_BITS = np.uint64(11)
+_UNIT = 2.0**-53
+
+
+@njit(cache=True, nogil=True)
+def sample_uniform(tree_seed: np.uint64, iteration: int, scenario: int, stage: int) -> float:
+    """Return the number in ``[0, 1)`` by which a pass chooses its node at ``stage``."""
+    generator = seed_generator(forward_seed(tree_seed, iteration, scenario, stage + _NODE_DRAWS))
+    bits, generator = next_u64(generator)
+    return (bits >> _HALF_ULP_BITS) * _UNIT

@@ -35,7 +35,8 @@ PATHS = {
     "load_factors": "scenarios/load_factors.json",
 }
 COLUMN_TYPES = {
-    **dict.fromkeys(("hydro_id", "bus_id", "stage_id"), pa.int32()),
+    **dict.fromkeys(("hydro_id", "bus_id", "stage_id", "constraint_id", "block_id"), pa.int32()),
+    **dict.fromkeys(("bound_lower", "bound_upper"), pa.float64()),
     **dict.fromkeys(("mean_m3s", "std_m3s", "mean_mw", "std_mw"), pa.float64()),
 }
 SINCE = "1900-01-01"

@@ -325,7 +325,7 @@ def test_many_faults_are_all_reported(tmp_path: Path) -> None:
         hydros=edit_hydros,
         load=edit_load,
         stages=edit_stages,
-        extra={"scenarios/correlation.json": "{}"},
+        extra={"scenarios/correlation.json": {"method": "spectral", "profiles": {}, "schedules": []}},
     )
     errors = errors_of(path)
     pick(errors, "FileNotFound", file="initial_conditions.json")
@@ -347,7 +347,7 @@ def test_many_faults_are_all_reported(tmp_path: Path) -> None:
     )
     pick(errors, "InvalidValue", entity="stage 2", field="end_date")
     pick(errors, "SchemaViolation", entity="stage 1", field="openings", value=3)
-    pick(errors, "NotImplemented", file="scenarios/correlation.json")
+    pick(errors, "SchemaViolation", file="scenarios/correlation.json", field="schedules")
     assert len(errors) == 13
     assert all(problem.suggestion for problem in errors)
 

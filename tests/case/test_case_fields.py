@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from case_builder import PATHS, errors_of, only, pick, warnings_of, write_case
 
+from cobre.case import check
+
 
 def put(place: str, value: Any):
     """Return an edit that sets a dotted place, such as ``hydros.0.reservoir.max_storage_hm3``."""
@@ -179,61 +181,17 @@ def test_entity_without_readable_id(tmp_path: Path) -> None:
 
 UNSUPPORTED = [
     ("config", "training.enabled", False, "without training"),
-    ("config", "training.selection", {"method": "enumerated"}, "enumerated"),
     ("config", "training.stopping_rules.0", {"type": "time_limit", "seconds": 5}, "time_limit"),
-    ("config", "training.stopping_rules.0", {"type": "gap", "tolerance": 5}, "gap"),
     ("config", "training.cut_selection", {"selection": {"method": "level1"}}, "cut selection"),
     ("config", "training.cut_selection", {"max_active_per_stage": 10}, "active cuts"),
     ("config", "training.cut_selection", {"row_activity_tolerance": 1e-6}, "row activity"),
-    ("config", "training.parallelism", {"backward_scheduler": {"method": "by_node"}}, "by_node"),
-    ("config", "training.scenario_source", {"load": {"scheme": "out_of_sample"}}, "in_sample"),
     ("config", "training.scenario_source", {"inflow": {"scheme": "historical"}}, "in_sample"),
-    ("config", "training.scenario_source", {"openings": {"source": "file"}}, "noise_openings"),
-    ("config", "training.scenario_source", {"historical_years": [1990]}, "historical"),
-    ("config", "training.solver", {"retry_max_attempts": 3}, "retries"),
-    ("config", "training.solver", {"forward": {"presolve": "on"}}, "solver options"),
     ("config", "policy", {"mode": "resume"}, "stored policy"),
     ("config", "policy", {"path": "elsewhere"}, "path"),
     ("config", "policy", {"checkpointing": {"enabled": True, "interval_iterations": 5}}, "checkpointing"),
-    ("config", "policy", {"boundary": {"path": "x"}}, "boundary"),
     ("config", "exports", {"states": True}, "exporting"),
-    ("config", "estimation", {"max_order": 3}, "estimating"),
-    ("config", "upper_bound_evaluation", {"enabled": True}, "upper bound"),
-    ("stages", "stages.0.block_mode", "chronological", "chronological"),
-    ("stages", "stages.0.risk_measure", {"cvar": {"alpha": 0.5, "lambda": 0.5}}, "cvar"),
     ("stages", "stages.0.sampling_method", "lhs", "sampling method"),
-    ("stages", "stages.0.state_variables", {"storage": False}, "storage"),
-    ("stages", "season_definitions", {"cycle_type": "monthly", "seasons": []}, "season"),
-    ("stages", "pre_study_stages", [{"id": -1}], "pre-study"),
-    ("stages", "policy_graph.nodes", [{"id": 0, "stage_id": 0}], "nodes"),
     ("stages", "policy_graph.type", "cyclic", "cyclic"),
-    ("initial", "recent_observations", [{"hydro_id": 1}], "observed inflows"),
-    ("initial", "filling_storage", [{"hydro_id": 1, "value_hm3": 2.0}], "filling"),
-    ("initial", "past_defluences", [{}], "travel time"),
-    ("initial", "past_anticipated_commitments", [{}], "anticipated"),
-    ("lines", "lines.0.losses_percent", 2.5, "losses"),
-    ("lines", "lines.0.entry_stage_id", 0, "service window"),
-    ("thermals", "thermals.0.exit_stage_id", 2, "service window"),
-    ("thermals", "thermals.0.anticipated_config", {"lead_stages": 1}, "anticipated"),
-    ("hydros", "hydros.0.travel_time_hours", 24, "travel time"),
-    ("hydros", "hydros.0.generation.model", "fpha", "production model"),
-    ("hydros", "hydros.0.tailrace", {"type": "polynomial"}, "tailrace"),
-    ("hydros", "hydros.0.hydraulic_losses", {"type": "factor", "value": 0.1}, "hydraulic"),
-    ("hydros", "hydros.0.efficiency", {"type": "constant", "value": 0.9}, "efficiency"),
-    ("hydros", "hydros.0.evaporation", {"coefficients_mm": [1.0] * 12}, "evaporation"),
-    ("hydros", "hydros.0.diversion", {"downstream_id": 4, "max_flow_m3s": 1}, "diversion"),
-    ("hydros", "hydros.0.filling", {"start_stage_id": 0}, "filling"),
-    ("hydros", "hydros.0.specific_productivity_mw_per_m3s_per_m", 0.009, "productivity"),
-    ("hydros", "hydros.0.entry_stage_id", 1, "service window"),
-    ("production", "fpha_plane_reduction", {"method": "angle"}, "FPHA"),
-    ("production", "production_models.0.stage_ranges.0.model", "fpha", "production model"),
-    ("production", "production_models.0.stage_ranges.0.fpha_config", {"source": "computed"}, "FPHA"),
-    (
-        "production",
-        "production_models.0",
-        {"hydro_id": 1, "selection_mode": "seasonal", "seasons": []},
-        "season",
-    ),
 ]
 
 
@@ -249,22 +207,25 @@ def test_not_supported_yet(tmp_path: Path, name: str, place: str, value: Any, fe
 
 
 def test_negative_stage_id_is_a_pre_study_stage(tmp_path: Path) -> None:
-    errors = errors_of(write_case(tmp_path, stages=put("stages.0.id", -1)))
-    pick(errors, "NotImplemented", entity="stage -1", field="id", value=-1)
+    path = write_case(tmp_path, stages=put("stages.0.id", -1), load_factors=None, inflow=None, load=None)
+    case, errors, warnings = check(path)
+    assert errors == []
+    assert case is not None
+    assert [stage.id for stage in case.stages] == [1, 2]
+    assert "nothing is decided there" in pick(warnings, "SemanticAmbiguity", entity="stage -1").message
 
 
-def test_unsupported_and_malformed_in_one_entity(tmp_path: Path) -> None:
+def test_faults_of_several_entities(tmp_path: Path) -> None:
     def edit(file: dict) -> None:
-        file["hydros"][0]["evaporation"] = {"coefficients_mm": []}
+        file["hydros"][0]["generation"]["model"] = "steam"
         file["hydros"][0]["reservoir"]["max_storage_hm3"] = -1
         file["hydros"][1]["diversion"] = {}
-        file["hydros"][1]["reservoir"]["min_storage_hm3"] = 500.0
 
     errors = errors_of(write_case(tmp_path, hydros=edit))
-    pick(errors, "NotImplemented", entity="hydro 1 (UPPER)", field="evaporation")
+    pick(errors, "InvalidValue", entity="hydro 1 (UPPER)", field="generation.model")
     pick(errors, "InvalidValue", entity="hydro 1 (UPPER)", field="reservoir.max_storage_hm3")
-    pick(errors, "NotImplemented", entity="hydro 4 (LOWER)", field="diversion")
-    pick(errors, "InvalidValue", entity="hydro 4 (LOWER)", field="reservoir.min_storage_hm3", value=500.0)
+    pick(errors, "SchemaViolation", entity="hydro 4 (LOWER)", field="diversion.downstream_id")
+    pick(errors, "SchemaViolation", entity="hydro 4 (LOWER)", field="diversion.max_flow_m3s")
     assert len(errors) == 4
 
 

@@ -130,13 +130,6 @@ def test_repeated_key_inside(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("file", sorted(layout.UNSUPPORTED))
-def test_files_not_supported_yet(tmp_path: Path, file: str) -> None:
-    problem = only(write_case(tmp_path, extra={file: b"anything"}), "NotImplemented", file=file)
-    assert "not supported yet" in problem.message
-    assert layout.UNSUPPORTED[file] in problem.message
-
-
 @pytest.mark.parametrize("file", sorted(layout.RETIRED))
 def test_retired_files(tmp_path: Path, file: str) -> None:
     only(write_case(tmp_path, extra={file: "{}"}), "BusinessRuleViolation", file=file, rule="structural.1")

@@ -4,28 +4,33 @@ import dataclasses
 import datetime
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from case_builder import PATHS, base_files, warnings_of, write_case
 
 from cobre import case as case_package
-from cobre.case import Case, DeficitSegment, check, load
+from cobre.case import DeficitSegment, check, load
+from cobre.case.model import HYDRO_PENALTIES, HydroStatus
 from cobre.errors import ValidationError
 
 
-def assert_same(one: Case, other: Case) -> None:
-    for field in dataclasses.fields(Case):
-        left, right = getattr(one, field.name), getattr(other, field.name)
-        if field.name == "path":
-            continue
-        if isinstance(left, np.ndarray):
-            np.testing.assert_array_equal(left, right)
-        elif field.name == "load_factor":
-            for a, b in zip(left, right, strict=True):
-                np.testing.assert_array_equal(a, b)
-        else:
-            assert left == right
+def assert_same(one: Any, other: Any) -> None:
+    """Compare two models bit by bit, all but the path."""
+    assert type(one) is type(other)
+    if isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    elif isinstance(one, tuple):
+        for left, right in zip(one, other, strict=True):
+            assert_same(left, right)
+    elif dataclasses.is_dataclass(one):
+        for field in dataclasses.fields(one):
+            if field.name != "path":
+                assert_same(getattr(one, field.name), getattr(other, field.name))
+    else:
+        assert one == other
 
 
 def test_base_case_loads_without_warning(tmp_path: Path) -> None:
@@ -47,46 +52,51 @@ def test_values_and_overrides(tmp_path: Path) -> None:
     assert [bus.id for bus in case.buses] == [0, 3]
     assert case.buses[0].deficit_segments == (DeficitSegment(5.0, 1000.0), DeficitSegment(None, 5000.0))
     assert case.buses[1].deficit_segments == (DeficitSegment(None, 3000.0),)
-    assert case.buses[0].excess_cost_per_mwh == 0.5
-    assert case.lines[0].exchange_cost_per_mwh == 0.25
-    assert (case.lines[0].direct_mw, case.lines[0].reverse_mw) == (30.0, 20.0)
-    assert [(t.id, t.bus_id, t.min_mw, t.max_mw, t.cost_per_mwh) for t in case.thermals] == [
-        (0, 0, 1.0, 40.0, 50.0),
-        (2, 3, 1.0, 40.0, 52.0),
-    ]
     upper, lower = case.hydros
     assert (upper.downstream_id, lower.downstream_id) == (4, None)
     assert (upper.initial_storage_hm3, lower.initial_storage_hm3) == (50.0, 60.0)
-    assert upper.max_outflow_m3s is None
     assert [g.bus_id for g in lower.unit_groups] == [0, 3]
-    assert upper.productivity_mw_per_m3s == (1.1, 1.1, 1.1)
-    assert upper.penalties.spillage == 0.01
-    assert upper.penalties.inflow_nonnegativity == 1000.0
-    assert upper.penalties.storage_violation_below == 900.0
-    assert upper.penalties.turbined_violation_below == 902.0
-    assert upper.penalties.outflow_violation_below == 903.0
-    assert upper.penalties.outflow_violation_above == 904.0
-    assert upper.penalties.generation_violation_below == 905.0
+    assert [(t.id, t.bus_id) for t in case.thermals] == [(0, 0), (2, 3)]
+    assert len(case.stage_data) == 3
+    for data in case.stage_data:
+        assert data.excess_cost.tolist() == [0.5, 0.5]
+        assert data.exchange_cost.tolist() == [0.25]
+        assert data.line_direct_mw.tolist() == [[30.0, 30.0]]
+        assert data.line_reverse_mw.tolist() == [[20.0, 20.0]]
+        assert data.thermal_min_mw.tolist() == [[1.0, 1.0]] * 2
+        assert data.thermal_max_mw.tolist() == [[40.0, 40.0]] * 2
+        assert data.thermal_cost.tolist() == [50.0, 52.0]
+        assert data.storage_min_hm3.tolist() == [10.0, 10.0]
+        assert data.storage_max_hm3.tolist() == [200.0, 200.0]
+        assert data.outflow_max_m3s.tolist() == [[np.inf, np.inf]] * 2
+        assert data.group_generation_max_mw[:, 0].tolist() == [100.0, 60.0, 40.0]
+        assert data.hydro_status.tolist() == [HydroStatus.OPERATING] * 2
+        penalties = [data.penalty(name).tolist() for name in HYDRO_PENALTIES]
+        expected = [0.01, 0.1, 0.0, 900.0, 901.0, 902.0, 903.0, 904.0, 905.0]
+        expected += [906.0, 906.0, 907.0, 907.0, 1000.0]
+        assert penalties == [[value, value] for value in expected]
+    for model in (row[0] for row in case.production):
+        assert (model.kind, model.productivity_mw_per_m3s) == ("constant_productivity", 1.1)
 
 
 def test_arrays_follow_stage_and_entity_order(tmp_path: Path) -> None:
     case = load(write_case(tmp_path))
-    np.testing.assert_array_equal(case.inflow_mean_m3s, [[40, 10], [41, 11], [42, 12]])
-    np.testing.assert_array_equal(case.inflow_std_m3s, [[4.0, 1.0], [4.1, 1.1], [4.2, 1.2]])
-    np.testing.assert_array_equal(case.load_mean_mw, [[70, 30], [71, 31], [72, 32]])
-    np.testing.assert_array_equal(case.load_std_mw, [[0, 3.0], [0, 3.1], [0, 3.2]])
-    np.testing.assert_array_equal(case.load_factor[1], [[1, 1], [1, 0.75]])
-    np.testing.assert_array_equal(case.load_factor[0], np.ones((2, 2)))
+    np.testing.assert_array_equal(case.scenarios.inflow_mean_m3s, [[40, 10], [41, 11], [42, 12]])
+    np.testing.assert_array_equal(case.scenarios.inflow_std_m3s, [[4.0, 1.0], [4.1, 1.1], [4.2, 1.2]])
+    np.testing.assert_array_equal(case.scenarios.load_mean_mw, [[70, 30], [71, 31], [72, 32]])
+    np.testing.assert_array_equal(case.scenarios.load_std_mw, [[0, 3.0], [0, 3.1], [0, 3.2]])
+    np.testing.assert_array_equal(case.stage_data[1].load_factor, [[1, 1], [1, 0.75]])
+    np.testing.assert_array_equal(case.stage_data[0].load_factor, np.ones((2, 2)))
 
 
 def test_arrays_are_read_only_contiguous_doubles(tmp_path: Path) -> None:
     case = load(write_case(tmp_path))
     arrays = [
-        case.inflow_mean_m3s,
-        case.inflow_std_m3s,
-        case.load_mean_mw,
-        case.load_std_mw,
-        *case.load_factor,
+        case.scenarios.inflow_mean_m3s,
+        case.scenarios.inflow_std_m3s,
+        case.scenarios.load_mean_mw,
+        case.scenarios.load_std_mw,
+        *(data.load_factor for data in case.stage_data),
     ]
     for array in arrays:
         assert array.dtype == np.float64
@@ -179,10 +189,10 @@ def test_key_order_and_schema_key_do_not_matter(tmp_path: Path) -> None:
 def test_optional_files_absent(tmp_path: Path) -> None:
     path = write_case(tmp_path, inflow=None, load=None, load_factors=None)
     case = load(path)
-    assert case.inflow_mean_m3s.shape == (3, 2)
-    assert not case.inflow_mean_m3s.any()
-    assert not case.load_std_mw.any()
-    assert all((factor == 1.0).all() for factor in case.load_factor)
+    assert case.scenarios.inflow_mean_m3s.shape == (3, 2)
+    assert not case.scenarios.inflow_mean_m3s.any()
+    assert not case.scenarios.load_std_mw.any()
+    assert all((factor == 1.0).all() for factor in (data.load_factor for data in case.stage_data))
     assert [w.context["file"] for w in case.warnings] == [PATHS["inflow"]]
 
 
@@ -198,7 +208,7 @@ def test_a_case_of_thermals_only(tmp_path: Path) -> None:
         )
     )
     assert case.hydros == ()
-    assert case.inflow_mean_m3s.shape == (3, 0)
+    assert case.scenarios.inflow_mean_m3s.shape == (3, 0)
     assert case.warnings == ()
 
 
@@ -252,10 +262,14 @@ def test_entity_penalties_override_the_global_ones(tmp_path: Path) -> None:
             penalties=lambda f: f["hydro"].update(inflow_nonnegativity_cost=77.0, turbined_cost=0.125),
         )
     )
-    own, common = case.hydros[0].penalties, case.hydros[1].penalties
-    assert (own.spillage, own.inflow_nonnegativity, own.turbined) == (0.5, 3.0, 0.125)
-    assert (common.spillage, common.inflow_nonnegativity, common.turbined) == (0.01, 77.0, 0.125)
-    assert case.lines[0].exchange_cost_per_mwh == 0.0
+    data = case.stage_data[1]
+    for name, expected in (
+        ("spillage", [0.5, 0.01]),
+        ("inflow_nonnegativity", [3.0, 77.0]),
+        ("turbined", [0.125, 0.125]),
+    ):
+        assert data.penalty(name).tolist() == expected
+    assert data.exchange_cost.tolist() == [0.0]
 
 
 def test_first_matching_production_range_wins(tmp_path: Path) -> None:
@@ -271,7 +285,7 @@ def test_first_matching_production_range_wins(tmp_path: Path) -> None:
         file["production_models"][0]["stage_ranges"] = [part(1, 1, 0.5), part(0, None, 0.75), part(2, 2, 9.0)]
 
     case = load(write_case(tmp_path, production=edit))
-    assert case.hydros[0].productivity_mw_per_m3s == (0.75, 0.5, 0.75)
+    assert [row[0].productivity_mw_per_m3s for row in case.production] == [0.75, 0.5, 0.75]
 
 
 def test_stage_ids_need_not_be_contiguous(tmp_path: Path) -> None:
@@ -294,8 +308,8 @@ def test_stage_ids_need_not_be_contiguous(tmp_path: Path) -> None:
         )
     )
     assert [stage.id for stage in case.stages] == [2, 5, 9]
-    np.testing.assert_array_equal(case.inflow_mean_m3s[:, 0], [40, 41, 42])
-    assert case.load_factor[1][1, 1] == 0.75
+    np.testing.assert_array_equal(case.scenarios.inflow_mean_m3s[:, 0], [40, 41, 42])
+    assert case.stage_data[1].load_factor[1, 1] == 0.75
 
 
 def test_neutral_values_of_unsupported_keys_are_accepted(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def inflow_table(**types: pa.DataType) -> pa.Table:
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "lz4", "brotli"])
 def test_every_codec_is_read(tmp_path: Path, codec: str) -> None:
     case = load(write_case(tmp_path, inflow=table_bytes(inflow_table(), compression=codec)))
-    np.testing.assert_array_equal(case.inflow_mean_m3s, [[40, 10], [41, 11], [42, 12]])
+    np.testing.assert_array_equal(case.scenarios.inflow_mean_m3s, [[40, 10], [41, 11], [42, 12]])
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_every_codec_is_read(tmp_path: Path, codec: str) -> None:
 )
 def test_types_that_convert_without_loss(tmp_path: Path, types: dict[str, pa.DataType]) -> None:
     case = load(write_case(tmp_path, inflow=inflow_table(**types)))
-    np.testing.assert_array_equal(case.inflow_mean_m3s, [[40, 10], [41, 11], [42, 12]])
+    np.testing.assert_array_equal(case.scenarios.inflow_mean_m3s, [[40, 10], [41, 11], [42, 12]])
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_negative_mean_is_allowed(tmp_path: Path) -> None:
     def edit(table: dict) -> None:
         table["mean_m3s"][0] = -3.0
 
-    assert load(write_case(tmp_path, inflow=edit)).inflow_mean_m3s[0, 0] == -3.0
+    assert load(write_case(tmp_path, inflow=edit)).scenarios.inflow_mean_m3s[0, 0] == -3.0
 
 
 def test_unknown_entity(tmp_path: Path) -> None:

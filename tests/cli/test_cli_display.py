@@ -28,6 +28,7 @@ RECORD = IterationRecord(
     lower_bound=90.0,
     upper_bound=100.0,
     upper_bound_std=20.0,
+    upper_bound_kind="statistical",
     forward_passes=4,
     cuts_added=3,
     cuts_active=3,

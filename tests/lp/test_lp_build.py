@@ -8,6 +8,7 @@ from cobre.case.model import Case
 from cobre.case.model.uniform import constant_production
 from cobre.lp import StageTemplate, build_templates
 from cobre.lp.assembly import LpAssembly
+from cobre.lp.index import ABSENT, unique_labels
 from cobre.stochastic import build_opening_tree
 
 
@@ -27,31 +28,57 @@ def entry(template: StageTemplate, row: str, column: str) -> float:
 
 
 def test_matrix_adds_up_sorts_and_drops_zeros():
-    lp = LpAssembly()
-    first, second = lp.column("first", 0.0), lp.column("second", 0.0)
-    upper, lower = lp.row("upper"), lp.row("lower")
-    for row, column, value in [
-        (lower, first, 2.0),
-        (upper, first, 1.0),
-        (lower, first, 3.0),
-        (upper, second, 4.0),
-        (upper, second, -4.0),
-    ]:
-        lp.coefficient(row, column, value)
-    start, rows, values = lp.matrix()
-    assert start.tolist() == [0, 2, 2]
-    assert rows.tolist() == [upper, lower]
-    assert values.tolist() == [1.0, 5.0]
+    lp = LpAssembly(openings=1)
+    first, second = lp.add_columns("column", (("first", "second"),))
+    upper, lower = lp.add_rows("row", (("upper", "lower"),))
+    lp.put([lower, upper], [first, first], [2.0, 1.0])
+    lp.put(lower, first, 3.0)
+    lp.put(upper, [second, second], [4.0, -4.0])
+    lp.put([ABSENT, upper], [first, ABSENT], 7.0)
+    built = lp.finish(states=0)
+    assert built.matrix_start.tolist() == [0, 2, 2]
+    assert built.matrix_row.tolist() == [upper, lower]
+    assert built.matrix_value.tolist() == [1.0, 5.0]
+
+
+def test_equations_come_first_and_the_index_follows():
+    lp = LpAssembly(openings=2)
+    limits = lp.add_rows("limit", (("a", "b"),), where=[False, True], upper=3.0)
+    balance = lp.add_equations("balance", (("x", "y"),), rhs=[[1.0, 2.0], [3.0, 4.0]])
+    flow = lp.add_columns("flow", (("x", "y"), ("night", "day")), cost=[[1.0], [2.0]], upper=[5.0, 6.0])
+    lp.add_columns("future_cost")
+    lp.put(balance[:, None], flow, 1.0)
+    lp.put(limits[1], flow[0], 1.0)
+    lp.put_state(balance, [1, 0], [2.0, 4.0])
+    built = lp.finish(states=2)
+    assert built.index.row_names == ("balance[x]", "balance[y]", "limit[b]")
+    assert built.index.col_names[1:] == ("flow[x, day]", "flow[y, night]", "flow[y, day]", "future_cost")
+    assert built.index.rows["limit"].ids.tolist() == [ABSENT, 2]
+    assert (built.index.row("limit[b]"), built.index.column("flow[y, night]")) == (2, 2)
+    assert built.row_upper.tolist() == [0.0, 0.0, 3.0]
+    assert built.matrix_row.tolist() == [0, 2, 0, 2, 1, 1]
+    assert built.opening_rhs.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert built.cost.tolist() == [1.0, 1.0, 2.0, 2.0, 0.0]
+    assert built.col_upper[:4].tolist() == [5.0, 6.0, 5.0, 6.0]
+    assert (built.state_start.tolist(), built.state_row.tolist()) == ([0, 1, 2], [1, 0])
+    assert built.state_value.tolist() == [4.0, 2.0]
+
+
+def test_equal_names_get_their_id():
+    assert unique_labels(["a", "b", "a"], [3, 4, 5]) == ("a #3", "b", "a #5")
+    assert len(set(unique_labels(["a", "a", "a #1"], [1, 2, 3]))) == 3
 
 
 def test_cheapest_cost_takes_each_column_at_its_better_bound():
-    lp = LpAssembly()
-    lp.column("cost", 2.0, 3.0, 10.0)
-    lp.column("reward", -4.0, 0.0, 5.0)
-    lp.column("free of charge", 0.0, -np.inf, np.inf)
-    assert lp.cheapest_cost() == 6.0 - 20.0
-    lp.column("unbounded reward", -1.0)
-    assert lp.cheapest_cost() == -np.inf
+    lp = LpAssembly(openings=1)
+    lp.add_columns("cost", cost=2.0, lower=3.0, upper=10.0)
+    lp.add_columns("reward", cost=-4.0, upper=5.0)
+    lp.add_columns("free of charge", lower=-np.inf)
+    assert lp.finish(states=0).cheapest_cost() == 6.0 - 20.0
+    lp.add_columns("endless reward", cost=-1.0)
+    endless = lp.finish(states=0)
+    assert endless.cheapest_cost() == -np.inf
+    assert endless.unbounded_rewards() == ["endless reward"]
 
 
 def test_water_flows_down_the_cascade():
@@ -129,3 +156,25 @@ def test_cost_scale_divides_costs_but_not_discount():
     others = np.arange(plain.num_cols) != plain.theta_col
     np.testing.assert_allclose(scaled.cost[others] * 500.0, plain.cost[others])
     assert scaled.cost[scaled.theta_col] == plain.cost[plain.theta_col] == 0.99
+
+
+def test_a_floor_of_the_end_frees_its_cost_and_reaches_back():
+    case = cascade_study(hydros=2, stages=3)
+    tree = build_opening_tree(case)
+    boxes = []
+
+    def floor(lower, upper):
+        boxes.append((lower.tolist(), upper.tolist()))
+        return -5.0e6
+
+    plain, valued = build_templates(case, tree), build_templates(case, tree, floor)
+    assert boxes == [([10.0, 10.0], [400.0, 400.0])]
+    bounds = [
+        [(t.col_lower[t.theta_col] * t.cost_scale, t.col_upper[t.theta_col]) for t in templates]
+        for templates in (plain, valued)
+    ]
+    assert bounds[0][-1] == (0.0, 0.0)
+    assert bounds[1][-1] == (-5.0e6, np.inf)
+    assert bounds[1][1][0] == pytest.approx(bounds[0][1][0] - 0.99 * 5.0e6)
+    assert bounds[1][0][0] == pytest.approx(bounds[0][0][0] - 0.99**2 * 5.0e6)
+    assert (valued[-1].discount, valued[-1].cost[valued[-1].theta_col]) == (0.99, 0.99)

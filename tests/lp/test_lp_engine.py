@@ -9,9 +9,9 @@ from scipy.optimize import linprog
 from scipy.sparse import csc_matrix
 from studies import cascade_study
 
-from cobre.lp import StageTemplate, build_templates
+from cobre.lp import StageTemplate, build_templates, scale_templates
 from cobre.lp import arrays as lp_arrays
-from cobre.lp.engine import OK, solve_one, solve_openings
+from cobre.lp.engine import OK, outgoing_state, solve_one, solve_openings
 from cobre.lp.highs import HighsModel
 from cobre.stochastic import build_opening_tree
 
@@ -26,18 +26,24 @@ def one(lp, pool, work, basis, worker, stage, own_pass, opening, state):
     return solve_one(lp, pool, work, basis, worker, stage, own_pass, opening, state)
 
 
+@njit
+def write_state(lp, work, worker, stage, out):
+    outgoing_state(lp, work, worker, stage, out)
+
+
 class Engine:
     """LP objects and workspaces of a small study, for two workers and three passes."""
 
     CAPACITY = 8
 
-    def __init__(self, resources: ExitStack) -> None:
+    def __init__(self, resources: ExitStack, scaled: bool) -> None:
         case = cascade_study(hydros=5, thermals=6, stages=3, openings=6, seed=3)
         self.templates = build_templates(case, build_opening_tree(case))
-        self.lp = lp_arrays.lp_arrays(self.templates)
+        solved, _ = scale_templates(self.templates, beyond=0.0 if scaled else np.inf)
+        self.lp = lp_arrays.lp_arrays(solved)
         handles = np.zeros((2, 3), np.intp)
         for worker in range(2):
-            for stage, template in enumerate(self.templates):
+            for stage, template in enumerate(solved):
                 handles[worker, stage] = resources.enter_context(HighsModel(template)).handle
         states = len(case.hydros)
         self.pool = lp_arrays.cut_pool(3, self.CAPACITY, states)
@@ -64,10 +70,25 @@ class Engine:
         self.pool.num_cuts[stage] += count
 
 
-@pytest.fixture
-def engine():
+@pytest.fixture(params=[False, True], ids=["unscaled", "scaled"])
+def engine(request):
     with ExitStack() as resources:
-        yield Engine(resources)
+        yield Engine(resources, request.param)
+
+
+def test_scaling_changes_neither_values_nor_slopes():
+    with ExitStack() as resources:
+        answers = []
+        for scaled in (False, True):
+            engine = Engine(resources, scaled)
+            engine.add_cuts(1, 5, seed=1)
+            values, slopes = engine.solve_openings()
+            final = np.zeros(len(engine.state))
+            one(engine.lp, engine.pool, engine.work, engine.basis, 0, 1, 0, 0, engine.state)
+            write_state(engine.lp, engine.work, 0, 1, final)
+            answers.append((values, slopes, final))
+    for plain, scaled in zip(*answers, strict=True):
+        np.testing.assert_allclose(scaled, plain, rtol=1e-9, atol=1e-9)
 
 
 def independent_optimum(template: StageTemplate, pool, stage: int, opening: int, state) -> float:

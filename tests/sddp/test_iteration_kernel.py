@@ -17,6 +17,7 @@ from studies import cascade_study
 from cobre.native import inner_kernel
 from cobre.sddp import train
 from cobre.sddp.buffers import UPPER_BOUND, UPPER_BOUND_STD, iteration_buffers
+from cobre.sddp.graph import graph_arrays
 from cobre.sddp.iteration import (
     BAD_RECORD,
     ITERATION_FAILED,
@@ -109,21 +110,22 @@ def test_one_signature_serves_every_study():
     ],
 )
 def test_received_records_are_checked_before_they_are_written(change, status):
-    insert = njit(lambda pool, buffers, stage, iteration: _insert_cuts(pool, buffers, stage, iteration))
-    pool, buffers = _pool_and_buffers()
+    insert = njit(lambda graph, pool, buffers: _insert_cuts(graph, pool, buffers, 0, 1))
+    graph, pool, buffers = _pool_and_buffers()
+    pool.num_cuts[0] = 2  # of the iteration before
     header = buffers.cut_all.view(np.uint32)
     for forward_pass in range(2):
         header[forward_pass, :3] = (2 + forward_pass, 1, forward_pass)
         buffers.cut_all[forward_pass, 2:] = [10.0 + forward_pass, 1.0, 2.0]
     for (row, column), value in change.items():
         header[row, column] = value
-    assert insert(pool, buffers, 0, 1) == status
+    assert insert(graph, pool, buffers) == status
     if status == ITERATION_OK:
         assert pool.intercept[0].tolist() == [0.0, 0.0, 10.0, 11.0]
         assert pool.num_cuts.tolist() == [4, 0]
     else:
         assert not pool.intercept.any()
-        assert pool.num_cuts.tolist() == [0, 0]
+        assert pool.num_cuts.tolist() == [2, 0]
 
 
 def _pool_and_buffers():
@@ -132,16 +134,17 @@ def _pool_and_buffers():
     from cobre.stochastic import build_opening_tree
 
     case = cascade_study(hydros=2, stages=2)
-    arrays = lp_arrays(build_templates(case, build_opening_tree(case)))
-    return cut_pool(2, 4, 2), iteration_buffers(arrays, np.zeros(2), 2, 0, 1, 1)
+    tree = build_opening_tree(case)
+    arrays, graph = lp_arrays(build_templates(case, tree)), graph_arrays(case, tree.num_openings)
+    return graph, cut_pool(2, 4, 2), iteration_buffers(arrays, graph, np.zeros(2), 2, 0, 1, 1)
 
 
 @pytest.mark.parametrize("costs", [[5.0], [3.0, 7.0], [1.0e9, 1.0e9 + 1.0, 1.0e9 - 4.0, 2.0]])
 def test_upper_bound_is_mean_and_deviation_of_the_passes(costs):
-    statistics = njit(lambda buffers: _upper_bound(buffers))
-    _, buffers = _pool_and_buffers()
+    statistics = njit(lambda graph, buffers: _upper_bound(graph, buffers))
+    graph, _, buffers = _pool_and_buffers()
     buffers = buffers._replace(cost_all=np.array(costs))
-    statistics(buffers)
+    statistics(graph, buffers)
     assert buffers.outcome[UPPER_BOUND] == pytest.approx(np.mean(costs), rel=1e-14)
     expected = np.std(costs, ddof=1) if len(costs) > 1 else 0.0
     assert buffers.outcome[UPPER_BOUND_STD] == pytest.approx(expected, rel=1e-12)

@@ -2,19 +2,71 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from cobre.case import layout
 from cobre.case.problems import Reporter
-from cobre.case.schema.config import IterationLimit
+from cobre.case.schema.config import (
+    ByNode,
+    ConfigFile,
+    EnumeratedTraining,
+    Estimation,
+    Gap,
+    IterationLimit,
+    SimulationScenarioSource,
+    TrainingScenarioSource,
+)
 from cobre.case.sources import Sources
 
 _FILE = layout.CONFIG
+_SOLVER_DEFAULTS = {"retry_max_attempts": 5, "retry_time_budget_seconds": 30.0}
+_DEFAULT_ESTIMATION = (
+    None,
+    Estimation(),
+    Estimation(max_order=6, order_selection="pacf", min_observations_per_season=30),
+)
 
 
-def check_config(sources: Sources, reporter: Reporter) -> None:
-    """Check the stopping rules, and say that simulation is a command of its own."""
+def check_config(root: Path, sources: Sources, reporter: Reporter) -> None:
+    """Check what keys of ``config.json`` ask for together, and say which have no effect."""
     config = sources.config.root
     if config is None:
         return
+    _check_stopping(config, reporter)
+    _check_source(config.training.scenario_source, "training", reporter)
+    _check_training_schemes(config.training.scenario_source, sources, reporter)
+    if config.simulation is not None:
+        _check_source(config.simulation.scenario_source, "simulation", reporter)
+        if config.simulation.enabled:
+            reporter.warning(
+                "SemanticAmbiguity",
+                f"{_FILE}: simulation.enabled is true, but a run is training only; simulation is a separate "
+                "command that is not available yet.",
+                file=_FILE,
+                field="simulation.enabled",
+                value=True,
+                suggestion="Set simulation.enabled to false to silence this.",
+            )
+    _check_policy(root, config, reporter)
+    _warn_no_effect(config, sources, reporter)
+
+
+def external_classes(sources: Sources) -> tuple[str, ...]:
+    """Return the classes (``inflow``, ``load``, ``ncs``) whose training scheme is ``external``."""
+    config = sources.config.root
+    source = config.training.scenario_source if config is not None else None
+    return tuple(name for name, scheme in _schemes(source) if scheme == "external")
+
+
+def _schemes(source: SimulationScenarioSource | None) -> list[tuple[str, str]]:
+    if source is None:
+        return []
+    classes = (("inflow", source.inflow), ("load", source.load), ("ncs", source.ncs))
+    return [(name, entry.scheme) for name, entry in classes if entry is not None and entry.scheme is not None]
+
+
+def _check_stopping(config: ConfigFile, reporter: Reporter) -> None:
     rules = config.training.stopping_rules
     if not any(isinstance(rule, IterationLimit) for rule in rules):
         reporter.error(
@@ -25,13 +77,176 @@ def check_config(sources: Sources, reporter: Reporter) -> None:
             value=[rule.type for rule in rules],
             suggestion='Add {"type": "iteration_limit", "limit": N}.',
         )
-    if config.simulation is not None and config.simulation.enabled:
+    for index, rule in enumerate(rules):
+        field = f"training.stopping_rules[{index}]"
+        if not isinstance(rule, Gap):
+            continue
+        if rule.tolerance is None and rule.relative_tolerance is None:
+            _refuse(
+                "has neither tolerance nor relative_tolerance", field, None, "Give one of them.", reporter
+            )
+        if not isinstance(config.training.selection, EnumeratedTraining):
+            _refuse(
+                "is a gap rule, which needs an exact upper bound",
+                field,
+                "gap",
+                'Use "selection": {"method": "enumerated"}, or remove the rule.',
+                reporter,
+            )
+
+
+def _refuse(what: str, field: str, value: Any, suggestion: str, reporter: Reporter) -> None:
+    reporter.error(
+        "BusinessRuleViolation",
+        f"{_FILE}: {field} {what}.",
+        file=_FILE,
+        field=field,
+        value=value,
+        suggestion=suggestion,
+    )
+
+
+def _check_source(source: SimulationScenarioSource | None, section: str, reporter: Reporter) -> None:
+    if source is None:
+        return
+    schemes = dict(_schemes(source))
+    place = f"{section}.scenario_source"
+    seeded = sorted({scheme for scheme in schemes.values() if scheme in ("out_of_sample", "external")})
+    if seeded and source.seed is None:
+        names = " and ".join(f"'{scheme}'" for scheme in seeded)
+        _refuse(
+            f"is missing, but the scheme {names} needs it", f"{place}.seed", None, "Give a seed.", reporter
+        )
+    years = source.historical_years
+    if years is None:
+        return
+    field = f"{place}.historical_years"
+    if "historical" not in schemes.values():
+        _refuse(
+            "is given, but no class has the scheme 'historical'",
+            field,
+            _plain_years(years),
+            "Remove the years, or set inflow.scheme to historical.",
+            reporter,
+        )
+    first, last = (None, None) if isinstance(years, list) else (years.from_, years.to)
+    if first is not None and last is not None and first > last:
+        _refuse(f"runs from {first} back to {last}", field, _plain_years(years), "Swap the years.", reporter)
+    if years == []:
+        _refuse("holds no year", field, [], "List years, or remove the key.", reporter)
+
+
+def _plain_years(years: Any) -> Any:
+    return years if isinstance(years, list) else {"from": years.from_, "to": years.to}
+
+
+def _check_training_schemes(
+    source: TrainingScenarioSource | None, sources: Sources, reporter: Reporter
+) -> None:
+    for name, scheme in _schemes(source):
+        if scheme == "in_sample" or (scheme == "external" and _has_scenario_nodes(sources)):
+            continue
+        detail = " without nodes that have a scenario_id" if scheme == "external" else ""
+        _not_yet(
+            f"training.scenario_source.{name}.scheme",
+            scheme,
+            f"a scenario scheme other than 'in_sample' in training{detail}",
+            reporter,
+        )
+
+
+def _has_scenario_nodes(sources: Sources) -> bool:
+    stages = sources.stages.root
+    if stages is None:
+        return True  # Nobody can say; the file's own faults are reported.
+    return any(node.scenario_id is not None for node in stages.policy_graph.nodes or ())
+
+
+def _not_yet(field: str, value: Any, feature: str, reporter: Reporter) -> None:
+    reporter.error(
+        "NotImplemented",
+        f'{_FILE}: {field} = "{value}" asks for {feature}, which is not supported yet.',
+        file=_FILE,
+        field=field,
+        value=value,
+        suggestion="Remove the key or set it to its default to run the case without this feature.",
+    )
+
+
+def _check_policy(root: Path, config: ConfigFile, reporter: Reporter) -> None:
+    policy = config.policy
+    if policy is None:
+        return
+    checkpointing = policy.checkpointing
+    if checkpointing and checkpointing.enabled and checkpointing.interval_iterations is None:
+        _refuse(
+            "is missing, but checkpointing is enabled",
+            "policy.checkpointing.interval_iterations",
+            None,
+            "Give the number of iterations between two checkpoints.",
+            reporter,
+        )
+    if policy.boundary is None:
+        return
+    try:
+        found = boundary_path(root, policy.boundary.path).is_dir()
+    except (OSError, ValueError):  # A name that is too long or that no file can have.
+        found = False
+    if not found:
+        reporter.error(
+            "FileNotFound",
+            f"{_FILE}: policy.boundary.path is {policy.boundary.path!r}, but there is no such directory.",
+            file=_FILE,
+            field="policy.boundary.path",
+            value=policy.boundary.path,
+            suggestion="Give the directory of a policy, relative to the case directory.",
+        )
+
+
+def boundary_path(root: Path, path: str) -> Path:
+    """Return the directory of the boundary policy; ``path`` is relative to the case directory."""
+    return root / path
+
+
+def _warn_no_effect(config: ConfigFile, sources: Sources, reporter: Reporter) -> None:
+    keys = _tuning_keys(config)
+    if keys:
         reporter.warning(
             "SemanticAmbiguity",
-            f"{_FILE}: simulation.enabled is true, but a run is training only; simulation is a separate "
-            "command that is not available yet.",
+            f"{_FILE}: options that tune another solver have no effect here: {', '.join(keys)}.",
             file=_FILE,
-            field="simulation.enabled",
-            value=True,
-            suggestion="Set simulation.enabled to false to silence this.",
+            field=", ".join(keys),
+            suggestion="They never change the optimum; remove them to silence this.",
         )
+    upper = config.upper_bound_evaluation
+    if upper is not None and upper.enabled:
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{_FILE}: upper_bound_evaluation has no effect; the upper bound is that of the forward passes.",
+            file=_FILE,
+            field="upper_bound_evaluation.enabled",
+            value=True,
+            suggestion='Use "selection": {"method": "enumerated"} for an exact upper bound.',
+        )
+    if config.estimation not in _DEFAULT_ESTIMATION and layout.INFLOW_HISTORY not in sources.present:
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{_FILE}: estimation has no effect without {layout.INFLOW_HISTORY}.",
+            file=_FILE,
+            field="estimation",
+            suggestion="Add the history, or remove the section.",
+        )
+
+
+def _tuning_keys(config: ConfigFile) -> list[str]:
+    """Return the keys that only tune the peer's solver; those of simulation wait for its command."""
+    keys = []
+    if config.training.solver is not None:
+        for name, value in config.training.solver.model_dump(exclude_none=True).items():
+            inner = value if isinstance(value, dict) else {"": value}
+            if _SOLVER_DEFAULTS.get(name) != value:
+                keys += [f"training.solver.{name}.{key}".rstrip(".") for key in inner]
+    parallelism = config.training.parallelism
+    if parallelism is not None and isinstance(parallelism.backward_scheduler, ByNode):
+        keys.append("training.parallelism.backward_scheduler")
+    return keys

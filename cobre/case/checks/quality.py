@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case import layout
+from cobre.case.model import Scenarios
 from cobre.case.problems import Reporter, name_entity, short_ids
 from cobre.case.sources import Sources
-from cobre.case.stats import SeasonalStats, group_by_stages, name_group
+from cobre.case.stats import group_by_stages, name_group
 
 
 def check_penalty_order(sources: Sources, reporter: Reporter) -> None:
@@ -62,7 +63,7 @@ def check_penalty_order(sources: Sources, reporter: Reporter) -> None:
                 )
 
 
-def check_inflow_noise(sources: Sources, inflow: SeasonalStats, reporter: Reporter) -> None:
+def check_inflow_noise(sources: Sources, inflow_std: NDArray[np.float64], reporter: Reporter) -> None:
     """Warn of plants whose openings are all the same. Only for sources without errors."""
     names = sources.hydros.names
     hydro_ids = np.array(sorted(sources.hydros.id_set), dtype=np.int64)
@@ -78,8 +79,8 @@ def check_inflow_noise(sources: Sources, inflow: SeasonalStats, reporter: Report
             suggestion="Add the file with a row for every hydro plant and stage.",
         )
         return
-    several = np.array([stage.num_openings > 1 for stage in stages])
-    still = (inflow.std == 0.0) & several[:, np.newaxis]
+    several = np.array([(stage.num_openings or 1) > 1 for stage in stages])
+    still = (inflow_std == 0.0) & several[:, np.newaxis]
     for group, at in group_by_stages(still, hydro_ids, stage_ids):
         who = name_group("hydro", group, names)
         reporter.warning(
@@ -95,13 +96,18 @@ def check_inflow_noise(sources: Sources, inflow: SeasonalStats, reporter: Report
         )
 
 
-def check_unused_buses(sources: Sources, load: SeasonalStats, reporter: Reporter) -> None:
+def check_unused_buses(sources: Sources, scenarios: Scenarios, reporter: Reporter) -> None:
     """Warn of buses with nothing attached. Only for sources without errors."""
     used = {thermal.bus_id for thermal in sources.thermals.items}
     used |= {group.bus_id for hydro in sources.hydros.items for group in hydro.unit_groups}
+    used |= {source.bus_id for source in sources.non_controllables.items}
+    used |= {station.bus_id for station in sources.pumping_stations.items}
+    used |= {contract.bus_id for contract in sources.contracts.items}
     for line in sources.lines.items:
         used |= {line.source_bus_id, line.target_bus_id}
-    loaded: NDArray[np.bool_] = ((load.mean != 0.0) | (load.std != 0.0)).any(axis=0)
+    loaded: NDArray[np.bool_] = ((scenarios.load_mean_mw != 0.0) | (scenarios.load_std_mw != 0.0)).any(axis=0)
+    for external in scenarios.external_load_mw or ():
+        loaded |= (external != 0.0).any(axis=0)
     for index, bus in enumerate(sorted(sources.buses.items, key=lambda item: item.id)):
         if bus.id not in used and not loaded[index]:
             entity = name_entity("bus", bus.id, bus.name)

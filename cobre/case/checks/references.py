@@ -79,6 +79,21 @@ def check_faulty_entries(sources: Sources, reporter: Reporter) -> None:
         (layout.INITIAL_CONDITIONS, sources.initial, "hydro", "hydro_id", (("hydro_id", "hydro"),)),
         (layout.PRODUCTION_MODELS, sources.production, "hydro", "hydro_id", (("hydro_id", "hydro"),)),
         (layout.LOAD_FACTORS, sources.load_factors, "bus", "bus_id", (("bus_id", "bus"),)),
+        (
+            layout.NON_CONTROLLABLES,
+            sources.non_controllables,
+            "non-controllable source",
+            "id",
+            (("bus_id", "bus"),),
+        ),
+        (
+            layout.PUMPING_STATIONS,
+            sources.pumping_stations,
+            "pumping station",
+            "id",
+            (("bus_id", "bus"), ("source_hydro_id", "hydro"), ("destination_hydro_id", "hydro")),
+        ),
+        (layout.CONTRACTS, sources.contracts, "contract", "id", (("bus_id", "bus"),)),
     ):
         for entry in parsed.faulty if parsed is not None else ():
             entity = name_entity(word, entry.get(id_key), entry.get("name"))

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import defaultdict
+from dataclasses import replace
 
 from cobre.case import layout
-from cobre.case.checks.references import check_reference, check_unique
+from cobre.case.checks.graph import check_graph
+from cobre.case.checks.references import check_unique
 from cobre.case.problems import Reporter, short_ids
-from cobre.case.schema.stages import StageEntry, TransitionEntry
+from cobre.case.schema.stages import PreStudyStageEntry, StageEntry, StagesFile, TransitionEntry
+from cobre.case.seasons import check_seasons
 from cobre.case.sources import Sources
 from cobre.units import DAYS_PER_YEAR
 
 _FILE = layout.STAGES
-_PROBABILITY_TOLERANCE = 1e-6
 
 
 def check_stages(sources: Sources, reporter: Reporter) -> None:
-    """Check the stages and the policy graph."""
+    """Check the stages, their seasons and the policy graph."""
     stages = sources.stages
     ids = stages.ids if stages.ids is not None else [stage.id for stage in stages.items]
     check_unique(ids, _FILE, "stage", reporter)
     if stages.ids is not None:
-        count = len(set(stages.ids))
-        if count < 2:
-            found = "stages is empty" if count == 0 else "there is only one stage"
+        study = sorted({number for number in stages.ids if number >= 0})
+        if len(study) < 2:
+            found = "there is only one stage" if study else "stages is empty"
+            before = " with an id >= 0" if len(study) < len(stages.ids) else ""
             reporter.error(
                 "BusinessRuleViolation",
-                f"{_FILE}: {found}, but a study needs at least two stages.",
+                f"{_FILE}: {found}{before}, but a study needs at least two stages.",
                 file=_FILE,
                 field="stages",
                 value=list(stages.ids),
@@ -37,9 +38,13 @@ def check_stages(sources: Sources, reporter: Reporter) -> None:
         _check_stage(stage, reporter)
     if stages.root is None:
         return
+    _check_pre_study(stages.root, reporter)
+    check_seasons(stages.root, reporter)
+    check_graph(sources, reporter)
+    _check_openings(stages.root, reporter)
+    _check_state_variables(stages.root, reporter)
+    _warn_sobol(stages.root, reporter)
     graph = stages.root.policy_graph
-    if graph.transitions:
-        _check_transitions(sources, graph.transitions, reporter)
     overrides = transition_rates(graph.transitions or [])
     for stage in stages.items:
         rate = stage_rate(stage, overrides, graph.annual_discount_rate)
@@ -53,11 +58,48 @@ def check_stages(sources: Sources, reporter: Reporter) -> None:
                 entity=f"stage {stage.id}",
                 field="annual_discount_rate_override",
                 value=rate,
+                rule="5b.3",
                 suggestion="Give a rate well above -1.",
             )
 
 
+def study_stages(sources: Sources) -> Sources:
+    """Return the sources with study stages only in ``stages.items`` and ``stages.ids``."""
+    stages = sources.stages
+    # Without any stage (already reported) nobody can say that a row refers to one that does not exist.
+    ids = tuple(number for number in stages.ids or () if number >= 0) or None
+    items = tuple(stage for stage in stages.items if stage.id >= 0)
+    return replace(sources, stages=replace(stages, ids=ids, items=items))
+
+
+def pre_study_ids(sources: Sources) -> frozenset[int]:
+    """Return the ids of the pre-study stages, as far as they can be read."""
+    root = sources.stages.root
+    if root is None:
+        return frozenset()
+    listed = {stage.id for stage in root.pre_study_stages or ()}
+    return frozenset(listed | {stage.id for stage in root.stages if stage.id < 0})
+
+
 def _check_stage(stage: StageEntry, reporter: Reporter) -> None:
+    entity = f"stage {stage.id}"
+    _check_order(stage, reporter)
+    ids = [block.id for block in stage.blocks]
+    if sorted(ids) != list(range(len(ids))) or not ids:
+        wanted = f"0 to {len(ids) - 1}, each once" if ids else "at least one block"
+        reporter.error(
+            "InvalidValue",
+            f"{_FILE}: the block ids of {entity} are {ids}, but must be {wanted}.",
+            file=_FILE,
+            entity=entity,
+            field="blocks",
+            value=ids,
+            rule="5b.52",
+            suggestion="Number the blocks of a stage 0, 1, 2, ... in any order.",
+        )
+
+
+def _check_order(stage: StageEntry | PreStudyStageEntry, reporter: Reporter) -> None:
     entity = f"stage {stage.id}"
     if stage.end_date <= stage.start_date:
         reporter.error(
@@ -70,56 +112,94 @@ def _check_stage(stage: StageEntry, reporter: Reporter) -> None:
             value=str(stage.end_date),
             suggestion="The end date is the first day after the stage.",
         )
-    ids = [block.id for block in stage.blocks]
-    if sorted(ids) != list(range(len(ids))) or not ids:
-        wanted = f"0 to {len(ids) - 1}, each once" if ids else "at least one block"
-        reporter.error(
-            "InvalidValue",
-            f"{_FILE}: the block ids of {entity} are {ids}, but must be {wanted}.",
+
+
+def _check_pre_study(file: StagesFile, reporter: Reporter) -> None:
+    for stage in file.pre_study_stages or ():
+        _check_order(stage, reporter)
+    negative = [stage.id for stage in file.stages if stage.id < 0]
+    listed = [stage.id for stage in file.pre_study_stages or ()]
+    # Repeats inside the list of stages are reported there.
+    check_unique([*set(negative), *listed], _FILE, "pre-study stage", reporter, field="pre_study_stages")
+    if negative:
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{_FILE}: stage {short_ids(negative)} has a negative id and so lies before the study; "
+            "nothing is decided there.",
             file=_FILE,
-            entity=entity,
-            field="blocks",
-            value=ids,
-            suggestion="Number the blocks of a stage 0, 1, 2, ... in any order.",
+            entity=f"stage {short_ids(negative)}",
+            field="stages",
+            value=short_ids(negative),
+            suggestion="List it under pre_study_stages, or give it an id >= 0.",
         )
 
 
-def _check_transitions(sources: Sources, transitions: list[TransitionEntry], reporter: Reporter) -> None:
-    stages = sources.stages
-    known = True
-    outgoing: dict[int, float] = defaultdict(float)
-    for index, transition in enumerate(transitions):
-        outgoing[transition.source_id] += transition.probability
-        for key in ("source_id", "target_id"):
-            field = f"policy_graph.transitions[{index}].{key}"
-            value = getattr(transition, key)
-            known &= check_reference(value, stages, "stage", _FILE, None, field, reporter, "5b.1")
-    for source, total in sorted(outgoing.items()):
-        if abs(total - 1.0) > _PROBABILITY_TOLERANCE:
-            known = False
+def _check_openings(file: StagesFile, reporter: Reporter) -> None:
+    """Openings are given where they are generated, and only there."""
+    external: dict[int, bool] = {}
+    for node in file.policy_graph.nodes or ():
+        external[node.stage_id] = external.get(node.stage_id, True) and node.scenario_id is not None
+    for stage in sorted(file.stages, key=lambda item: item.id):
+        if stage.id < 0:
+            continue
+        entity = f"stage {stage.id}"
+        if stage.num_openings is None and not external.get(stage.id, False):
+            reporter.error(
+                "SchemaViolation",
+                f"{_FILE}: the required key num_openings of {entity} is missing.",
+                file=_FILE,
+                entity=entity,
+                field="num_openings",
+                suggestion="Add the key 'num_openings'.",
+            )
+        elif stage.num_openings is not None and external.get(stage.id, False):
             reporter.error(
                 "BusinessRuleViolation",
-                f"{_FILE}: the probabilities of the transitions out of stage {source} sum to {total}, not 1.",
+                f"{_FILE}: num_openings of {entity} is {stage.num_openings}, but all its nodes take an "
+                "external scenario.",
                 file=_FILE,
-                entity=f"stage {source}",
-                field="policy_graph.transitions",
-                value=total,
-                rule="5b.2",
-                suggestion="Make the probabilities of each source stage sum to 1.",
+                entity=entity,
+                field="num_openings",
+                value=stage.num_openings,
+                suggestion="Remove num_openings from this stage.",
             )
-    if not known or stages.ids is None:
-        return
-    order = sorted(set(stages.ids))
-    chain = list(itertools.pairwise(order))
-    if sorted((item.source_id, item.target_id) for item in transitions) != chain:
-        reporter.error(
-            "NotImplemented",
-            f"{_FILE}: policy_graph.transitions is not the plain chain of stages {short_ids(order)}; "
-            "other policy graphs are not supported yet.",
+
+
+def _warn_sobol(file: StagesFile, reporter: Reporter) -> None:
+    uneven = [
+        stage.id
+        for stage in file.stages
+        if stage.sampling_method == "qmc_sobol" and stage.num_openings and stage.num_openings.bit_count() > 1
+    ]
+    if uneven:
+        reporter.warning(
+            "ModelQuality",
+            f"{_FILE}: num_openings of stage {short_ids(uneven)} is no power of 2, so that Sobol points do "
+            "not fill space evenly.",
             file=_FILE,
-            field="policy_graph.transitions",
-            value=[[item.source_id, item.target_id] for item in transitions],
-            suggestion="Remove transitions, or list one from each stage to the next with probability 1.",
+            entity=f"stage {short_ids(uneven)}",
+            field="num_openings",
+            rule="5b.25",
+            suggestion="Use 2, 4, 8, 16, ... openings.",
+        )
+
+
+def _check_state_variables(file: StagesFile, reporter: Reporter) -> None:
+    fixed = [
+        stage.id
+        for stage in file.stages
+        if stage.id >= 0 and stage.state_variables is not None and stage.state_variables.storage is False
+    ]
+    if fixed:
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{_FILE}: state_variables.storage of stage {short_ids(fixed)} is false, but storage is always "
+            "carried to the next stage.",
+            file=_FILE,
+            entity=f"stage {short_ids(fixed)}",
+            field="state_variables.storage",
+            value=False,
+            suggestion="Leave the key out; a plant without a reservoir needs no such mark.",
         )
 
 

@@ -115,7 +115,7 @@ def _check_thermals(sources: Sources, reporter: Reporter) -> None:
         entity = name_entity("thermal", thermal.id, thermal.name)
         check_reference(thermal.bus_id, sources.buses, "bus", layout.THERMALS, entity, "bus_id", reporter)
         limits = thermal.generation
-        _check_order(
+        check_order(
             limits.min_mw,
             limits.max_mw,
             layout.THERMALS,
@@ -127,7 +127,7 @@ def _check_thermals(sources: Sources, reporter: Reporter) -> None:
         )
 
 
-def _check_order(
+def check_order(
     low: float,
     high: float | None,
     path: str,
@@ -137,6 +137,7 @@ def _check_order(
     rule: str | None,
     reporter: Reporter,
 ) -> None:
+    """Report a declared minimum above its maximum; no maximum is never exceeded."""
     if high is not None and low > high:
         reporter.error(
             "InvalidValue",
@@ -186,7 +187,7 @@ def _check_hydro(hydro: HydroEntry, sources: Sources, reporter: Reporter) -> Non
             "5a.5",
         ),
     ):
-        _check_order(low, high, path, entity, field, other, rule, reporter)
+        check_order(low, high, path, entity, field, other, rule, reporter)
     _check_groups(hydro, entity, sources, reporter)
 
 
@@ -205,7 +206,7 @@ def _check_groups(hydro: HydroEntry, entity: str, sources: Sources, reporter: Re
         check_reference(group.bus_id, sources.buses, "bus", path, entity, f"{place}.bus_id", reporter)
         for key, unit in (("generation", "mw"), ("turbined", "m3s")):
             low, high = _limits(group, key, unit)
-            _check_order(
+            check_order(
                 low, high, path, entity, f"{place}.min_{key}_{unit}", f"max_{key}_{unit}", None, reporter
             )
     for key, unit in (("generation", "mw"), ("turbined", "m3s")):

@@ -20,7 +20,7 @@ from cobre.case.model.horizon import (
     Transition,
 )
 from cobre.case.model.options import InflowMethod, PolicyOptions, TrainingOptions
-from cobre.case.model.production import EvaporationModel, ProductionKind, ProductionModel
+from cobre.case.model.production import EvaporationModel, FitQuality, ProductionKind, ProductionModel
 from cobre.case.model.scenarios import Scenarios
 from cobre.case.model.stage_data import HYDRO_PENALTIES, HydroStatus, StageData
 from cobre.case.model.system import (
@@ -50,6 +50,7 @@ __all__ = [
     "Diversion",
     "EvaporationModel",
     "Filling",
+    "FitQuality",
     "GenericRow",
     "GenericTerm",
     "Hydro",

@@ -21,6 +21,7 @@ from cobre.case.model.system import (
     Thermal,
 )
 from cobre.errors import Problem
+from cobre.hydro.energy import EnergyData
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,9 @@ class Case:
         Evaporation model by stage, then hydro; ``None`` where nothing evaporates.
     generic
         Rows of generic constraints by stage.
+    energy
+        Productivities and reference points by stage and hydro, for reports; ``None`` in a study made
+        without files.
     warnings
         What looked odd while loading but is not wrong.
     """
@@ -59,6 +63,7 @@ class Case:
     contracts: tuple[Contract, ...] = ()
     post_study_stages: tuple[PostStudyStage, ...] = ()
     seasons: SeasonMap | None = None
+    energy: EnergyData | None = None
     policy: PolicyOptions = field(default_factory=PolicyOptions)
     warnings: tuple[Problem, ...] = ()
 

@@ -35,7 +35,7 @@ VariableKind = Literal[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class GenericTerm:
     """``coefficient * variable``.
 
@@ -59,7 +59,7 @@ class GenericTerm:
     bus_id: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class GenericRow:
     """``lower <= sum of terms <= upper`` at one stage.
 

@@ -11,6 +11,26 @@ from numpy.typing import NDArray
 ProductionKind = Literal["constant_productivity", "linearized_head", "fpha"]
 
 
+@dataclass(frozen=True)
+class FitQuality:
+    """How far fitted planes lie from the exact production function, over the grid of the fit.
+
+    Attributes
+    ----------
+    alpha
+        The least-squares factor on the concave hull.
+    max_deviation_mw, mean_deviation_mw
+        Of the planes, in absolute value.
+    mean_power_mw
+        Mean of the exact function.
+    """
+
+    alpha: float
+    max_deviation_mw: float
+    mean_deviation_mw: float
+    mean_power_mw: float
+
+
 @dataclass(frozen=True, eq=False)
 class ProductionModel:
     """Generation G (MW) from turbined flow q (m3/s), spillage s (m3/s) and mean storage v (hm3).
@@ -24,11 +44,14 @@ class ProductionModel:
         generic parameters only.
     planes
         float64 (planes, 4): ``G <= p0 + pv * v + pq * q + ps * s``; empty for constant productivity.
+    quality
+        Of planes that were fitted here, else ``None``.
     """
 
     kind: ProductionKind
     productivity_mw_per_m3s: float
     planes: NDArray[np.float64]
+    quality: FitQuality | None = None
 
 
 @dataclass(frozen=True)

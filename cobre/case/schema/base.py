@@ -19,7 +19,14 @@ NOT_SUPPORTED = "not_supported"
 class FormatModel(BaseModel):
     """A JSON object of the format: no unknown keys, no type coercion, no NaN or infinity."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        frozen=True,
+        # The text below a field describes it in the exported JSON Schema.
+        use_attribute_docstrings=True,
+    )
 
 
 class RootModel(FormatModel):
@@ -65,6 +72,8 @@ PositiveCount = Annotated[int, Field(ge=1, le=2**32 - 1)]
 Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 NonNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
+Hours = Annotated[float, Field(gt=0, le=1e6)]
+"""A duration, h; sums of a few of them stay finite."""
 IsoDate = Annotated[datetime.date, BeforeValidator(_parse_date)]
 JsonObject = dict[str, Any]
 """An object of a feature that is refused as a whole, so its inside is not read."""

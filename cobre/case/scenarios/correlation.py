@@ -1,0 +1,181 @@
+"""Correlation of noise: profiles of groups, each with a matrix."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.case import layout
+from cobre.case.problems import Reporter, known_ids, short_ids, suggest_name
+from cobre.case.scenarios.external import registry_of
+from cobre.case.schema.scenarios import CorrelationGroup, CorrelationProfile
+from cobre.case.sources import Sources
+
+_FILE = layout.CORRELATION
+_SYMMETRY_TOLERANCE = 1e-10
+_EIGENVALUE_TOLERANCE = 1e-8
+_DEFAULT = "default"
+
+
+def check_correlation(sources: Sources, reporter: Reporter) -> None:
+    """Check the correlation file; a file without any correlation changes nothing and is let through."""
+    if sources.correlation is None or sources.correlation.root is None:
+        return
+    file = sources.correlation.root
+    before = len(reporter.errors)
+    if not file.profiles:
+        _report("InvalidValue", "profiles must hold at least one profile", "profiles", {}, reporter)
+    elif len(file.profiles) > 1 and _DEFAULT not in file.profiles:
+        _report(
+            "BusinessRuleViolation",
+            f"there are {len(file.profiles)} profiles, but none is called '{_DEFAULT}'",
+            "profiles",
+            sorted(file.profiles),
+            reporter,
+        )
+    for name, profile in sorted(file.profiles.items()):
+        _check_profile(name, profile, sources, reporter)
+    stages = Counter(item.stage_id for item in file.schedule or ())
+    for index, item in enumerate(file.schedule or ()):
+        if item.profile_name not in file.profiles:
+            _report(
+                "InvalidReference",
+                f"schedule[{index}].profile_name is '{item.profile_name}', which is not among profiles",
+                f"schedule[{index}].profile_name",
+                item.profile_name,
+                reporter,
+                "dimensional.5",
+                suggest_name(item.profile_name, file.profiles, "profiles"),
+            )
+        if sources.stages.ids is not None and item.stage_id not in sources.stages.id_set:
+            _report(
+                "InvalidReference",
+                f"schedule[{index}].stage_id is {item.stage_id}, but there is no study stage with that id",
+                f"schedule[{index}].stage_id",
+                item.stage_id,
+                reporter,
+                "referential.1",
+                known_ids(sources.stages.ids, "stage"),
+            )
+    repeated = sorted(number for number, count in stages.items() if count > 1)
+    if repeated:
+        _report(
+            "DuplicateId",
+            f"schedule lists stage {short_ids(repeated)} more than once",
+            "schedule",
+            None,
+            reporter,
+        )
+    if len(reporter.errors) == before and any(
+        value != 0.0
+        for profile in file.profiles.values()
+        for group in profile.correlation_groups
+        for row, values in enumerate(group.matrix)
+        for value in values[row + 1 :]
+    ):
+        _report(
+            "NotImplemented",
+            "the file asks for correlated noise, which is not supported yet",
+            "profiles",
+            None,
+            reporter,
+            None,
+            "Remove the file to run the case with independent noise.",
+        )
+
+
+def _report(
+    kind: str,
+    what: str,
+    field: str,
+    value: object,
+    reporter: Reporter,
+    rule: str | None = None,
+    suggestion: str = "Correct the entry.",
+) -> None:
+    reporter.error(
+        kind, f"{_FILE}: {what}.", file=_FILE, field=field, value=value, rule=rule, suggestion=suggestion
+    )
+
+
+def _check_profile(name: str, profile: CorrelationProfile, sources: Sources, reporter: Reporter) -> None:
+    members: Counter[tuple[str, int]] = Counter()
+    for index, group in enumerate(profile.correlation_groups):
+        place = f"profiles.{name}.correlation_groups[{index}]"
+        kinds = {member.type for member in group.entities}
+        if len(kinds) > 1:
+            _report(
+                "BusinessRuleViolation",
+                f"{place}.entities mixes {' and '.join(sorted(kinds))}",
+                f"{place}.entities",
+                sorted(kinds),
+                reporter,
+                None,
+                "A group holds entities of one type.",
+            )
+        for position, member in enumerate(group.entities):
+            members[member.type, member.id] += 1
+            registry = registry_of(sources, member.type)
+            if registry.ids is not None and member.id not in registry.id_set:
+                _report(
+                    "InvalidReference",
+                    f"{place}.entities[{position}].id is {member.id}, but there is no such entity of type "
+                    f"{member.type}",
+                    f"{place}.entities[{position}].id",
+                    member.id,
+                    reporter,
+                    "referential.1",
+                    known_ids(registry.ids, member.type),
+                )
+        _check_matrix(group, place, reporter)
+    for (kind, number), count in sorted(members.items()):
+        if count > 1:
+            _report(
+                "DuplicateId",
+                f"{kind} {number} occurs {count} times in the groups of profile '{name}'",
+                f"profiles.{name}.correlation_groups",
+                number,
+                reporter,
+                None,
+                "An entity may be in one group only.",
+            )
+
+
+def _check_matrix(group: CorrelationGroup, place: str, reporter: Reporter) -> None:
+    size = len(group.entities)
+    field = f"{place}.matrix"
+    lengths = [len(row) for row in group.matrix]
+    if lengths != [size] * size:
+        _report(
+            "DimensionMismatch",
+            f"{field} must have {size} rows of {size} values, one for each entity",
+            field,
+            lengths,
+            reporter,
+        )
+        return
+    if size == 0:
+        return
+    matrix = np.array(group.matrix, np.float64)
+    if (np.diagonal(matrix) != 1.0).any():
+        _report("InvalidValue", f"{field} must have 1 on its diagonal", field, None, reporter)
+    if (np.abs(matrix - matrix.T) > _SYMMETRY_TOLERANCE).any():
+        _report("InvalidValue", f"{field} must be symmetric", field, None, reporter)
+    elif not _is_semidefinite(matrix):
+        reporter.warning(
+            "ModelQuality",
+            f"{_FILE}: {field} is not positive semidefinite; its negative part is left out.",
+            file=_FILE,
+            field=field,
+            suggestion="Give correlations that are possible together.",
+        )
+
+
+def _is_semidefinite(matrix: NDArray[np.float64]) -> bool:
+    try:
+        np.linalg.cholesky(matrix + _EIGENVALUE_TOLERANCE * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return True

@@ -1,0 +1,157 @@
+"""Autoregressive inflow models: coefficients by stage and lag, and the annual component.
+
+Coefficients are standardised: with z the inflow less its mean, over its standard deviation,
+``z_t = sum_l phi_{t,l} z_{t-l} + r_t eta``. They imply the correlations
+``rho_t(l) = sum_k phi_{t,k} corr(z_{t-k}, z_{t-l})`` (values before the study are uncorrelated), which must
+lie in [-1, 1], and the share of the residual ``r_t^2 = 1 - sum_l phi_{t,l} rho_t(l)``, which must not be
+negative.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.case import layout
+from cobre.case.checks.stages import pre_study_ids
+from cobre.case.problems import Reporter, name_entity, short_ids
+from cobre.case.scenarios.rows import Rows
+from cobre.case.sources import Sources
+from cobre.case.tables import read_table
+
+_TOLERANCE = 1e-9
+_MAX_LAG = 1000
+"""Far more than any model has; a larger lag is a mistake that would only cost memory."""
+
+
+def check_coefficients(root: Path, sources: Sources, reporter: Reporter) -> None:
+    """Check the autoregressive coefficients."""
+    path = layout.INFLOW_AR
+    columns = {"hydro_id": "id", "stage_id": "id", "lag": "id", "coefficient": "value"}
+    table = read_table(root, path, columns, reporter)  # type: ignore[arg-type]
+    if table is None:
+        return
+    rows = Rows(table, path, "hydro", "hydro_id", sources.hydros.names, reporter)
+    rows.finite("coefficient")
+    rows.cells((table["lag"] < 1) | (table["lag"] > _MAX_LAG), "lag", f"from 1 to {_MAX_LAG}")
+    rows.known("hydro_id", sources.hydros.ids, "hydro")
+    stage_ids = sources.stages.ids
+    rows.ignored_stages(None if stage_ids is None else {*stage_ids, *pre_study_ids(sources)})
+    rows.unique("hydro_id", "stage_id", "lag")
+    in_use = bool((table["coefficient"] != 0.0).any())
+    stages = sources.stages.root
+    if stages is not None and stages.season_definitions is None and in_use:
+        rows.error(
+            "BusinessRuleViolation",
+            f"autoregressive inflow models need season_definitions in {layout.STAGES}.",
+            "Define the seasons that the lags count.",
+            field="coefficient",
+        )
+    if rows.clean and stage_ids is not None and sources.hydros.ids is not None:
+        _check_stationary(rows, sources)
+        _warn_lags_off(rows, sources, reporter)
+    without = {layout.INFLOW_STATS, layout.INFLOW_HISTORY}.isdisjoint(sources.present)
+    if rows.clean and without:
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{path}: the file is ignored, since there are neither statistics nor a history of inflow.",
+            file=path,
+            suggestion=f"Add {layout.INFLOW_STATS}.",
+        )
+    elif rows.clean and in_use:
+        rows.not_implemented("autoregressive inflow models")
+
+
+def _check_stationary(rows: Rows, sources: Sources) -> None:
+    table = rows.table
+    hydros = np.unique(np.array(sources.hydros.ids, np.int64))
+    stages = np.unique(np.array(sources.stages.ids, np.int64))
+    if not table["lag"].size or not hydros.size:
+        return
+    order = int(table["lag"].max())
+    phi = np.zeros((stages.size, hydros.size, order))
+    inside = np.isin(table["stage_id"], stages)
+    at = np.searchsorted(stages, table["stage_id"][inside])
+    phi[at, np.searchsorted(hydros, table["hydro_id"][inside]), table["lag"][inside] - 1] = table[
+        "coefficient"
+    ][inside]
+    correlation = np.tile(np.eye(order), (hydros.size, 1, 1))
+    broken: dict[int, list[int]] = {}
+    for position, stage in enumerate(stages.tolist()):
+        with np.errstate(over="ignore", invalid="ignore"):
+            implied: NDArray[np.float64] = np.einsum("hk,hkl->hl", phi[position], correlation)
+            residual = 1.0 - np.einsum("hk,hk->h", phi[position], implied)
+        # Written so that NaN is bad, too.
+        good = (np.abs(implied) <= 1.0 + _TOLERANCE).all(axis=1) & (residual >= -_TOLERANCE)
+        for hydro in hydros[~good].tolist():
+            broken.setdefault(hydro, []).append(stage)
+        implied[~good] = 0.0
+        shifted = np.empty_like(correlation)
+        shifted[:, 0, 0] = 1.0
+        shifted[:, 0, 1:] = shifted[:, 1:, 0] = implied[:, : order - 1]
+        shifted[:, 1:, 1:] = correlation[:, : order - 1, : order - 1]
+        correlation = shifted
+    for hydro, where in broken.items():
+        entity = name_entity("hydro", hydro, sources.hydros.names.get(hydro))
+        rows.error(
+            "InvalidValue",
+            f"the coefficients of {entity} at stage {short_ids(where)} imply a correlation outside [-1, 1] "
+            "or a negative variance of the residual.",
+            "Give coefficients of a stationary model.",
+            entity=entity,
+            field="coefficient",
+            value=short_ids(where),
+        )
+
+
+def _warn_lags_off(rows: Rows, sources: Sources, reporter: Reporter) -> None:
+    used = set(rows.table["stage_id"][rows.table["coefficient"] != 0.0].tolist())
+    off = [
+        stage.id
+        for stage in sources.stages.items
+        if stage.id in used and not (stage.state_variables and stage.state_variables.inflow_lags)
+    ]
+    if off:
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{layout.STAGES}: state_variables.inflow_lags of stage {short_ids(off)} is not true, but the "
+            "inflow there depends on earlier inflows, which are carried along in any case.",
+            file=layout.STAGES,
+            entity=f"stage {short_ids(off)}",
+            field="state_variables.inflow_lags",
+            value=False,
+            rule="5b.34",
+            suggestion="Set inflow_lags to true.",
+        )
+
+
+def check_annual(root: Path, sources: Sources, reporter: Reporter) -> None:
+    """Check the annual component."""
+    path = layout.INFLOW_ANNUAL
+    values = ("annual_coefficient", "annual_mean_m3s", "annual_std_m3s")
+    columns = {"hydro_id": "id", "stage_id": "id", **dict.fromkeys(values, "value")}
+    table = read_table(root, path, columns, reporter)  # type: ignore[arg-type]
+    if table is None:
+        return
+    rows = Rows(table, path, "hydro", "hydro_id", sources.hydros.names, reporter)
+    rows.finite(*values)
+    rows.cells(table["annual_std_m3s"] <= 0, "annual_std_m3s", "> 0")
+    rows.known("hydro_id", sources.hydros.ids, "hydro")
+    stage_ids = sources.stages.ids
+    rows.ignored_stages(None if stage_ids is None else {*stage_ids, *pre_study_ids(sources)})
+    rows.unique("hydro_id", "stage_id")
+    in_use = bool((table["annual_coefficient"] != 0.0).any())
+    stages = sources.stages.root
+    seasons = stages.season_definitions if stages is not None else None
+    if stages is not None and (seasons is None or seasons.cycle_type != "monthly") and in_use:
+        rows.error(
+            "BusinessRuleViolation",
+            f"annual components need a monthly cycle of seasons in {layout.STAGES}.",
+            "Define twelve monthly seasons, or remove the file.",
+            field="annual_coefficient",
+            rule="5a.29",
+        )
+    if rows.clean and in_use:
+        rows.not_implemented("annual components of inflow models")

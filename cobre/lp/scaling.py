@@ -1,0 +1,233 @@
+"""Scaling of stage LPs: rows, columns and costs by powers of two, so that no digit changes.
+
+Columns and rows are scaled in turns by ``1 / sqrt(max |a| * min |a|)`` of their entries (geometric scaling),
+rounded to a power of two, until nothing changes or the turns are used up. A scale depends on the entries of
+the row or column alone, not on the order of entities. Stages whose coefficients are close together as they
+are stay in physical units, in which the simplex method takes fewer steps.
+
+Costs are divided by one number for all stages, in the middle of their range. The future cost keeps the unit
+of the objective, so that cuts can move between stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.lp.template import StageTemplate
+
+FloatArray = NDArray[np.float64]
+
+BAD_RATIO = 1.0e9
+"""A range of coefficients beyond which a solver's tolerances cannot tell small from zero."""
+
+WIDE_RATIO = 1.0e6
+"""A range of matrix coefficients beyond which a stage is scaled."""
+
+_TURNS = 4
+
+
+@dataclass(frozen=True)
+class Range:
+    """Smallest and largest magnitude of some coefficients that are not 0 (both 1 if there is none)."""
+
+    least: float
+    most: float
+
+    @property
+    def ratio(self) -> float:
+        """Largest over smallest."""
+        return self.most / self.least
+
+
+@dataclass(frozen=True)
+class ScaleFactors:
+    """Summary of the factors of rows or columns."""
+
+    least: float
+    most: float
+    median: float
+    count: int
+
+
+@dataclass(frozen=True)
+class StageScaling:
+    """What scaling did to one stage LP; objective ranges are without the future cost."""
+
+    stage_id: int
+    num_cols: int
+    num_rows: int
+    num_nonzeros: int
+    matrix_before: Range
+    matrix_after: Range
+    objective_before: Range
+    objective_after: Range
+    col_scale: ScaleFactors
+    row_scale: ScaleFactors
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what is still badly scaled, in words."""
+        return tuple(
+            f"stage {self.stage_id}: coefficients of the {what} range over {after.least:.3g} .. "
+            f"{after.most:.3g} after scaling; look for limits, costs or units that are far from the others"
+            for what, after in (("matrix", self.matrix_after), ("objective", self.objective_after))
+            if after.ratio > BAD_RATIO
+        )
+
+
+@dataclass(frozen=True)
+class ScalingReport:
+    """Ranges before and after scaling, by stage."""
+
+    cost_scale: float
+    stages: tuple[StageScaling, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is still badly scaled, in words."""
+        return tuple(text for stage in self.stages for text in stage.warnings())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as ``scaling_report.json`` holds it."""
+        return {
+            "cost_scale_factor": self.cost_scale,
+            "stages": [
+                {
+                    "stage_id": stage.stage_id,
+                    "dimensions": {
+                        "num_cols": stage.num_cols,
+                        "num_rows": stage.num_rows,
+                        "num_nz": stage.num_nonzeros,
+                    },
+                    "pre_scaling": _ranges(stage.matrix_before, stage.objective_before),
+                    "post_scaling": _ranges(stage.matrix_after, stage.objective_after),
+                    "col_scale": _summary(stage.col_scale),
+                    "row_scale": _summary(stage.row_scale),
+                }
+                for stage in self.stages
+            ],
+        }
+
+
+def _ranges(matrix: Range, objective: Range) -> dict[str, Any]:
+    return {
+        "matrix_coeff_range": [matrix.least, matrix.most],
+        "matrix_coeff_ratio": matrix.ratio,
+        "objective_range": [objective.least, objective.most],
+        "objective_ratio": objective.ratio,
+    }
+
+
+def _summary(factors: ScaleFactors) -> dict[str, float]:
+    return {
+        "min": factors.least,
+        "max": factors.most,
+        "median": factors.median,
+        "count": factors.count,
+    }
+
+
+def cost_scale_of(costs: Sequence[FloatArray]) -> float:
+    """Return the power of two in the middle of the range of all costs ($)."""
+    found = _range(np.concatenate([np.zeros(0), *costs]))
+    return float(_power_of_two(np.array([np.sqrt(found.least) * np.sqrt(found.most)]))[0])
+
+
+def scale_templates(
+    templates: Sequence[StageTemplate], *, beyond: float = WIDE_RATIO
+) -> tuple[tuple[StageTemplate, ...], ScalingReport]:
+    """Scale physical templates.
+
+    Parameters
+    ----------
+    templates
+        As :func:`cobre.lp.build_templates` returns them.
+    beyond
+        Stages whose largest matrix coefficient is more than so many times the smallest one are scaled:
+        0 scales all, infinity none.
+
+    Returns
+    -------
+    (tuple of StageTemplate, ScalingReport)
+        The LPs that engines solve, with their ``col_scale`` and ``row_scale``.
+    """
+    scaled = tuple(
+        _scale(template) if _range(template.matrix_value).ratio > beyond else template
+        for template in templates
+    )
+    stages = tuple(_describe(*pair) for pair in zip(templates, scaled, strict=True))
+    return scaled, ScalingReport(templates[0].cost_scale, stages)
+
+
+def _scale(template: StageTemplate) -> StageTemplate:
+    column = np.repeat(np.arange(template.num_cols), np.diff(template.matrix_start))
+    row = template.matrix_row
+    value = np.abs(template.matrix_value)
+    col_scale, row_scale = np.ones(template.num_cols), np.ones(template.num_rows)
+    for _ in range(_TURNS):
+        by_column = _centre(value * row_scale[row] * col_scale[column], column, template.num_cols)
+        col_scale = col_scale * by_column
+        by_row = _centre(value * row_scale[row] * col_scale[column], row, template.num_rows)
+        row_scale = row_scale * by_row
+        if (by_column == 1.0).all() and (by_row == 1.0).all():
+            break
+    dynamic = row_scale[: template.num_dynamic_rows]
+    return replace(
+        template,
+        cost=template.cost * col_scale,
+        col_lower=template.col_lower / col_scale,
+        col_upper=template.col_upper / col_scale,
+        row_lower=template.row_lower * row_scale,
+        row_upper=template.row_upper * row_scale,
+        matrix_value=template.matrix_value * row_scale[row] * col_scale[column],
+        state_value=template.state_value * row_scale[template.state_row],
+        opening_rhs=np.ascontiguousarray(template.opening_rhs * dynamic),
+        col_scale=col_scale,
+        row_scale=row_scale,
+    )
+
+
+def _centre(value: FloatArray, group: NDArray[np.int32] | NDArray[np.int64], count: int) -> FloatArray:
+    """Return for each group the power of two that brings the middle of its values next to 1."""
+    least, most = np.full(count, np.inf), np.zeros(count)
+    np.minimum.at(least, group, value)
+    np.maximum.at(most, group, value)
+    empty = most == 0.0
+    least[empty] = most[empty] = 1.0
+    return _power_of_two(1.0 / (np.sqrt(least) * np.sqrt(most)))
+
+
+def _power_of_two(value: FloatArray) -> FloatArray:
+    power: FloatArray = np.exp2(np.rint(np.log2(value)))
+    return power
+
+
+def _range(values: FloatArray) -> Range:
+    size = np.abs(values[values != 0.0])
+    return Range(float(size.min()), float(size.max())) if len(size) else Range(1.0, 1.0)
+
+
+def _describe(before: StageTemplate, after: StageTemplate) -> StageScaling:
+    others = np.arange(before.num_cols) != before.theta_col
+    return StageScaling(
+        stage_id=before.stage_id,
+        num_cols=before.num_cols,
+        num_rows=before.num_rows,
+        num_nonzeros=len(before.matrix_value),
+        matrix_before=_range(before.matrix_value),
+        matrix_after=_range(after.matrix_value),
+        objective_before=_range(before.cost[others] * before.cost_scale),
+        objective_after=_range(after.cost[others]),
+        col_scale=_factors(after.col_scale),
+        row_scale=_factors(after.row_scale),
+    )
+
+
+def _factors(scale: FloatArray) -> ScaleFactors:
+    if not len(scale):
+        return ScaleFactors(1.0, 1.0, 1.0, 0)
+    return ScaleFactors(float(scale.min()), float(scale.max()), float(np.median(scale)), len(scale))

@@ -1,0 +1,120 @@
+"""What a stage hands to the next one: the components of the state, the same at every stage.
+
+    storage     hm3 in each reservoir at the end of the stage
+    in_transit  hm3 released by a plant with travel time that reach the plant below j stages later
+    commitment  MW that a thermal plant has been told to deliver j stages later
+
+An outgoing component with offset j speaks of stage t + j, an incoming one of stage t - 1 + j. What cannot
+matter any more (arrivals after the end of the study) is held at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.case.model import Case, Hydro, Thermal
+from cobre.lp.topology import Topology, topology_of
+from cobre.lp.travel import longest_offset
+
+StateKind = Literal["storage", "in_transit", "commitment"]
+
+
+@dataclass(frozen=True)
+class StateComponent:
+    """One component of the state.
+
+    Attributes
+    ----------
+    kind
+        What it is; storage and water in hm3, commitments in MW.
+    entity
+        Position of the hydro plant (the releasing one for water in transit) or thermal plant.
+    entity_id
+        Its declared id.
+    offset
+        Stages until it matters, from 1; 0 for storage.
+    """
+
+    kind: StateKind
+    entity: int
+    entity_id: int
+    offset: int
+    name: str
+
+
+class StateLayout:
+    """The components of the state, and where each entity's begin.
+
+    Attributes
+    ----------
+    components
+        Storages by plant, then water in transit by plant and offset, then commitments by plant and offset.
+    initial
+        float64[n]: the state that enters the first stage.
+    transit_first, transit_depth
+        int64 by hydro plant: first component of its water in transit, and how many it has.
+    commitment_first, commitment_depth
+        The same by thermal plant.
+    """
+
+    def __init__(self, case: Case, topology: Topology | None = None) -> None:
+        topology = topology_of(case) if topology is None else topology
+        hours = [stage.hours for stage in case.stages]
+        components: list[StateComponent] = []
+        initial: list[float] = []
+        for h, hydro in enumerate(case.hydros):
+            name = f"hydro_storage[{topology.hydro_labels[h]}]"
+            components.append(StateComponent("storage", h, hydro.id, 0, name))
+            initial.append(hydro.initial_storage_hm3)
+        self.transit_depth = np.array([_transit_depth(hydro, hours) for hydro in case.hydros], np.int64)
+        self.transit_first = _starts(len(components), self.transit_depth)
+        for h, hydro in enumerate(case.hydros):
+            for offset in range(1, int(self.transit_depth[h]) + 1):
+                name = f"hydro_in_transit[{topology.hydro_labels[h]}, {offset}]"
+                components.append(StateComponent("in_transit", h, hydro.id, offset, name))
+                past = hydro.past_outflow_hm3
+                initial.append(past[offset - 1] if offset <= len(past) else 0.0)
+        self.commitment_depth = np.array([_commitment_depth(thermal) for thermal in case.thermals], np.int64)
+        self.commitment_first = _starts(len(components), self.commitment_depth)
+        for i, thermal in enumerate(case.thermals):
+            committed = {
+                delivery.delivery: delivery.committed_mw or 0.0
+                for delivery in thermal.anticipated
+                if delivery.decision < 0
+            }
+            for offset in range(1, int(self.commitment_depth[i]) + 1):
+                name = f"thermal_commitment[{topology.thermal_labels[i]}, {offset}]"
+                components.append(StateComponent("commitment", i, thermal.id, offset, name))
+                initial.append(committed.get(offset - 1, 0.0))
+        self.components = tuple(components)
+        self.initial: NDArray[np.float64] = np.array(initial, np.float64)
+
+    def __len__(self) -> int:
+        return len(self.components)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each component."""
+        return tuple(component.name for component in self.components)
+
+
+def _starts(first: int, depth: NDArray[np.int64]) -> NDArray[np.int64]:
+    return first + np.concatenate([[0], np.cumsum(depth)])[:-1].astype(np.int64)
+
+
+def _transit_depth(hydro: Hydro, hours: Sequence[float]) -> int:
+    """Most stages that water of this plant is under way inside the study, past releases included."""
+    if hydro.downstream_id is None:
+        return 0
+    past = hydro.past_outflow_hm3[: len(hours)]
+    known = max((stage + 1 for stage, volume in enumerate(past) if volume != 0.0), default=0)
+    return max(known, longest_offset(hours, hydro.travel_time_hours))
+
+
+def _commitment_depth(thermal: Thermal) -> int:
+    return max((d.delivery - max(d.decision, -1) for d in thermal.anticipated), default=0)

@@ -1,0 +1,293 @@
+"""Files in ``scenarios/``: checked to the last cell, also where what they ask for is not supported yet."""
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from case_builder import errors_of, only, pick, warnings_of, write_case
+from test_case_horizon import MONTHS
+
+from cobre.case import check, load
+
+AR = "scenarios/inflow_ar_coefficients.parquet"
+ANNUAL = "scenarios/inflow_annual_component.parquet"
+HISTORY = "scenarios/inflow_history.parquet"
+CORRELATION = "scenarios/correlation.json"
+NOISE = "scenarios/noise_openings.parquet"
+NCS_STATS = "scenarios/non_controllable_stats.parquet"
+
+
+def with_months(file: dict) -> None:
+    file["season_definitions"] = {"cycle_type": "monthly", "seasons": MONTHS}
+
+
+def coefficients(**columns: Any) -> dict[str, Any]:
+    table = {"hydro_id": [1, 4, 4], "stage_id": [0, 1, 1], "lag": [1, 1, 2], "coefficient": [0.5, 0.5, 0.3]}
+    return {**table, **columns}
+
+
+def test_autoregressive_models_are_refused_once_they_are_right(tmp_path: Path) -> None:
+    path = write_case(tmp_path / "a", stages=with_months, extra={AR: coefficients()})
+    assert "autoregressive" in only(path, "NotImplemented", file=AR).message
+    errors = errors_of(write_case(tmp_path / "b", extra={AR: coefficients()}))
+    assert "season_definitions" in pick(errors, "BusinessRuleViolation", file=AR).message
+    neutral = write_case(tmp_path / "c", extra={AR: coefficients(coefficient=[0.0] * 3)})
+    assert warnings_of(neutral) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind", "context"),
+    [
+        ({"lag": [1, 0, 2]}, "InvalidValue", {"field": "lag[row 1]"}),
+        ({"lag": [1, 1, 1]}, "DuplicateId", {"field": "lag"}),
+        ({"hydro_id": [1, 4, 9]}, "InvalidReference", {"value": 9}),
+        ({"coefficient": [0.5, 0.5, float("inf")]}, "InvalidValue", {"field": "coefficient[row 2]"}),
+        ({"coefficient": [1.2, 0.5, 0.3]}, "InvalidValue", {"entity": "hydro 1 (UPPER)", "value": "0"}),
+        # Each correlation is possible, but together they explain more than all variance.
+        ({"coefficient": [0.5, 0.9, 0.9]}, "InvalidValue", {"entity": "hydro 4 (LOWER)", "value": "1"}),
+    ],
+)
+def test_coefficient_faults(tmp_path: Path, columns: dict, kind: str, context: dict) -> None:
+    path = write_case(tmp_path, stages=with_months, extra={AR: coefficients(**columns)})
+    only(path, kind, file=AR, **context)
+
+
+def test_implied_correlation_builds_up_over_stages(tmp_path: Path) -> None:
+    """With phi = 1 at lag 1, z_1 = z_0; then phi = (0.9, 0.9) implies a correlation of 1.8."""
+    table = {
+        "hydro_id": [1, 1, 1],
+        "stage_id": [1, 2, 2],
+        "lag": [1, 1, 2],
+        "coefficient": [1.0, 0.9, 0.9],
+    }
+    path = write_case(tmp_path, stages=with_months, extra={AR: table})
+    only(path, "InvalidValue", file=AR, entity="hydro 1 (UPPER)", value="2")
+
+
+def annual(**columns: Any) -> dict[str, Any]:
+    table = {
+        "hydro_id": [1, 4],
+        "stage_id": [0, 1],
+        "annual_coefficient": [0.2, 0.3],
+        "annual_mean_m3s": [10.0, 11.0],
+        "annual_std_m3s": [2.0, 3.0],
+    }
+    return {**table, **columns}
+
+
+def test_annual_component(tmp_path: Path) -> None:
+    only(write_case(tmp_path / "a", stages=with_months, extra={ANNUAL: annual()}), "NotImplemented")
+    only(write_case(tmp_path / "b", extra={ANNUAL: annual()}), "BusinessRuleViolation", rule="5a.29")
+    zero = annual(annual_std_m3s=[0.0, 1.0])
+    path = write_case(tmp_path / "c", stages=with_months, extra={ANNUAL: zero})
+    only(path, "InvalidValue", field="annual_std_m3s[row 0]", value=0.0)
+
+
+def history(**columns: Any) -> dict[str, Any]:
+    first, second = datetime.date(2023, 1, 1), datetime.date(2023, 2, 1)
+    table = {
+        "hydro_id": [1, 1, 4],
+        "start_date": [first, second, first],
+        "end_date": [second, datetime.date(2023, 3, 1), second],
+        "value_m3s": [1.0, 2.0, 3.0],
+    }
+    return {**table, **columns}
+
+
+def test_history_is_refused_once_it_is_right(tmp_path: Path) -> None:
+    path = write_case(tmp_path / "a", stages=with_months, extra={HISTORY: history()})
+    only(path, "NotImplemented", file=HISTORY)
+    errors = errors_of(write_case(tmp_path / "b", extra={HISTORY: history()}))
+    pick(errors, "BusinessRuleViolation", file=HISTORY, rule="5b.21")
+
+
+DAY = datetime.date(2023, 1, 15)
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind", "context"),
+    [
+        ({"end_date": [DAY, DAY, DAY]}, "InvalidValue", {"field": "end_date[row 1]"}),
+        (
+            {"start_date": [DAY, DAY, DAY], "end_date": [datetime.date(2023, 2, 1)] * 3},
+            "InvalidValue",
+            {"field": "start_date[row 1]"},
+        ),
+        ({"hydro_id": [1, 1, 9]}, "InvalidReference", {"value": 9}),
+        ({"hydro_id": [1, 1, 1]}, "BusinessRuleViolation", {"rule": "5b.19", "value": "4"}),
+        ({"start_date": [1, 2, 3]}, "SchemaViolation", {"field": "start_date"}),
+        ({"start_date": [None, DAY, DAY]}, "InvalidValue", {"field": "start_date"}),
+        ({"value_m3s": [1.0, None, 1.0]}, "InvalidValue", {"field": "value_m3s[row 1]"}),
+    ],
+)
+def test_history_faults(tmp_path: Path, columns: dict, kind: str, context: dict) -> None:
+    path = write_case(tmp_path, stages=with_months, extra={HISTORY: history(**columns)})
+    pick(errors_of(path), kind, file=HISTORY, **context)
+
+
+def test_history_with_one_date_is_an_older_layout(tmp_path: Path) -> None:
+    table = {"hydro_id": [1], "date": [DAY], "value_m3s": [1.0]}
+    path = write_case(tmp_path, stages=with_months, extra={HISTORY: table})
+    assert "older layout" in only(path, "SchemaViolation", file=HISTORY, field="date").message
+
+
+def correlation(off: float = 0.5, **group: Any) -> dict[str, Any]:
+    entities = [{"type": "inflow", "id": 1}, {"type": "inflow", "id": 4}]
+    content = {"name": "g", "entities": entities, "matrix": [[1.0, off], [off, 1.0]], **group}
+    return {"method": "spectral", "profiles": {"default": {"correlation_groups": [content]}}}
+
+
+def test_correlation_is_refused_unless_it_is_neutral(tmp_path: Path) -> None:
+    only(write_case(tmp_path / "a", extra={CORRELATION: correlation()}), "NotImplemented", file=CORRELATION)
+    assert warnings_of(write_case(tmp_path / "b", extra={CORRELATION: correlation(0.0)})) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "context"),
+    [
+        (correlation(matrix=[[1.0]]), "DimensionMismatch", {"value": [1]}),
+        (correlation(matrix=[[1.0, 0.1], [0.2, 1.0]]), "InvalidValue", {}),
+        (correlation(matrix=[[0.9, 0.1], [0.1, 1.0]]), "InvalidValue", {}),
+        (correlation(1.5), "InvalidValue", {}),
+        (
+            correlation(entities=[{"type": "inflow", "id": 1}, {"type": "load", "id": 0}]),
+            "BusinessRuleViolation",
+            {},
+        ),
+        (
+            correlation(entities=[{"type": "inflow", "id": 1}, {"type": "inflow", "id": 0}]),
+            "InvalidReference",
+            {"value": 0},
+        ),
+        (correlation(entities=[{"type": "inflow", "id": 1}] * 2), "DuplicateId", {"value": 1}),
+        ({**correlation(), "method": "cholesky"}, "InvalidValue", {"field": "method"}),
+        ({**correlation(), "profiles": {}}, "InvalidValue", {"field": "profiles"}),
+        (
+            {**correlation(), "schedule": [{"stage_id": 0, "profile_name": "wet"}]},
+            "InvalidReference",
+            {"rule": "dimensional.5"},
+        ),
+        (
+            {**correlation(), "schedule": [{"stage_id": 8, "profile_name": "default"}]},
+            "InvalidReference",
+            {"value": 8},
+        ),
+    ],
+)
+def test_correlation_faults(tmp_path: Path, content: dict, kind: str, context: dict) -> None:
+    pick(errors_of(write_case(tmp_path, extra={CORRELATION: content}))[:1], kind, file=CORRELATION, **context)
+
+
+def test_impossible_correlations_are_warned_of(tmp_path: Path) -> None:
+    """Three plants cannot all be opposite to each other."""
+    three = [{"type": "load", "id": 0}, {"type": "load", "id": 3}]
+    content = correlation(entities=three, matrix=[[1.0, -1.0], [-1.0, 1.0]])
+    assert check(write_case(tmp_path / "a", extra={CORRELATION: content}))[2] == []
+
+    def more(file: dict) -> None:
+        file["buses"].append({"id": 8, "name": "EAST", "operational_start_date": "1900-01-01"})
+
+    matrix = [[1.0, -0.9, -0.9], [-0.9, 1.0, -0.9], [-0.9, -0.9, 1.0]]
+    content = correlation(entities=[*three, {"type": "load", "id": 8}], matrix=matrix)
+    path = write_case(tmp_path / "b", buses=more, load=None, extra={CORRELATION: content})
+    assert "semidefinite" in pick(check(path)[2], "ModelQuality", file=CORRELATION).message
+
+
+def test_repeated_rows_are_found_among_wide_ids(tmp_path: Path) -> None:
+    low, high = -(2**31), 2**31 - 1
+    table = {
+        "stage_id": [0, 0, 0, 0],
+        "opening_index": [low, high, low, 0],
+        "entity_index": [high, low, high, 0],
+        "value": [0.0] * 4,
+    }
+    pick(errors_of(write_case(tmp_path, extra={NOISE: table})), "DuplicateId", file=NOISE, value=high)
+
+
+def openings(dimension: int = 3, **columns: Any) -> dict[str, Any]:
+    """Return noise for 1, 4 and 4 openings of two hydros and one bus."""
+    cells = [(s, o, e) for s, n in ((0, 1), (1, 4), (2, 4)) for o in range(n) for e in range(dimension)]
+    stage, opening, entity = (list(column) for column in zip(*cells, strict=True))
+    table = {"stage_id": stage, "opening_index": opening, "entity_index": entity, "value": [0.0] * len(cells)}
+    return {**table, **columns}
+
+
+def test_noise_openings(tmp_path: Path) -> None:
+    warnings = warnings_of(write_case(tmp_path / "a", extra={NOISE: openings()}))
+    assert "not used" in pick(warnings, "SemanticAmbiguity", file=NOISE).message
+    errors = errors_of(write_case(tmp_path / "b", extra={NOISE: openings(2)}))
+    assert [problem.context["entity"] for problem in errors] == ["stage 0", "stage 1", "stage 2"]
+    assert {problem.kind for problem in errors} == {"DimensionMismatch"}
+
+    def use(file: dict) -> None:
+        file["training"]["scenario_source"] = {"openings": {"source": "file"}}
+
+    path = write_case(tmp_path / "c", config=use, extra={NOISE: openings()})
+    only(path, "NotImplemented", file="config.json", field="training.scenario_source.openings.source")
+
+
+SOURCES = {
+    "system/non_controllable_sources.json": {
+        "non_controllable_sources": [
+            {
+                "id": number,
+                "name": f"W{number}",
+                "operational_start_date": "1900-01-01",
+                "bus_id": 0,
+                "max_generation_mw": 10.0,
+            }
+            for number in (7, 5)
+        ]
+    }
+}
+
+
+def ncs_stats(**columns: Any) -> dict[str, Any]:
+    table = {"ncs_id": [7, 7, 7], "stage_id": [0, 1, 2], "mean": [0.5, 0.6, 1.0], "std": [0.1, 0.0, 0.2]}
+    return {**table, **columns}
+
+
+def test_statistics_of_sources(tmp_path: Path) -> None:
+    case = load(write_case(tmp_path, extra={**SOURCES, NCS_STATS: ncs_stats()}))
+    assert case.scenarios.ncs_has_stats.tolist() == [False, True]
+    np.testing.assert_array_equal(case.scenarios.ncs_mean, [[0, 0.5], [0, 0.6], [0, 1.0]])
+    np.testing.assert_array_equal(case.scenarios.ncs_std, [[0, 0.1], [0, 0.0], [0, 0.2]])
+
+
+def test_source_without_a_row_gives_nothing(tmp_path: Path) -> None:
+    table = {name: column[:2] for name, column in ncs_stats().items()}
+    case = load(write_case(tmp_path, extra={**SOURCES, NCS_STATS: table}))
+    assert case.scenarios.ncs_mean[2].tolist() == [0, 0]
+    pick(case.warnings, "ModelQuality", file=NCS_STATS, value="2")
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind"),
+    [
+        ({"mean": [0.5, 1.1, 0.5]}, "InvalidValue"),
+        ({"mean": [0.5, -0.1, 0.5]}, "InvalidValue"),
+        ({"std": [0.5, -0.1, 0.5]}, "InvalidValue"),
+        ({"ncs_id": [7, 8, 7]}, "InvalidReference"),
+        ({"stage_id": [0, 1, 1]}, "DuplicateId"),
+    ],
+)
+def test_faults_in_statistics_of_sources(tmp_path: Path, columns: dict, kind: str) -> None:
+    path = write_case(tmp_path, extra={**SOURCES, NCS_STATS: ncs_stats(**columns)})
+    only(path, kind, file=NCS_STATS)
+
+
+def test_inflow_statistics_are_not_needed_out_of_service(tmp_path: Path) -> None:
+    def drop(table: dict) -> None:
+        for column in table.values():
+            del column[0]  # hydro 1, stage 0
+
+    path = write_case(tmp_path / "a", inflow=drop)
+    only(path, "DimensionMismatch", rule="dimensional.1")
+
+    def enter(file: dict) -> None:
+        file["hydros"][0]["entry_stage_id"] = 1
+
+    case = load(write_case(tmp_path / "b", inflow=drop, hydros=enter))
+    assert case.scenarios.inflow_mean_m3s[:, 0].tolist() == [0.0, 41.0, 42.0]
