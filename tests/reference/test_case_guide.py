@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from types import ModuleType
 
 import pytest
+from guide_cases import DOCS, EXAMPLES, write
 
 import cobre.case
 import cobre.sddp
@@ -18,27 +17,13 @@ from cobre.case.generic.catalogue import BY_NAME
 from cobre.case.schema import config, generic, initial, penalties, production, scenarios, stages, system
 from cobre.case.schema.base import FormatModel
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 GUIDE = (DOCS / "case-format.md").read_text(encoding="utf-8")
-
-
-def load_runner() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("run_examples", DOCS / "run_examples.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-RUNNER = load_runner()
-EXAMPLES = RUNNER.examples()
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_stated_optimum_is_found(name: str, tmp_path: Path) -> None:
     files, stated = EXAMPLES[name]
-    result = cobre.sddp.train(cobre.case.load(RUNNER.write(tmp_path, files)))
+    result = cobre.sddp.train(cobre.case.load(write(tmp_path, files)))
     # Stated in whole $.
     assert result.lower_bound == pytest.approx(stated, abs=0.501)
     if name != "cvar":  # whose upper bound is a mean, not the risk measure
