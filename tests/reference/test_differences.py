@@ -357,6 +357,16 @@ def production(**keys: Any) -> dict[str, Any]:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "null id": (null_id(), "InvalidValue"),
     "repeated row": (twice(INFLOW), "DuplicateId"),
+    "repeated cost": (
+        {
+            "constraints/penalty_overrides_bus.parquet": {
+                "bus_id": [0, 0],
+                "stage_id": [0, 0],
+                "excess_cost": [1.0, 2.0],
+            }
+        },
+        "DuplicateId",
+    ),
     "depth of 0": (
         {
             "system/buses.json": {
@@ -385,6 +395,23 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "InvalidReference",
     ),
     "unknown key of a production model": (production(note="x"), "SchemaViolation"),
+    "unknown key of a tailrace": (
+        {HYDROS: {"hydros": [{"id": 0, "tailrace": {"type": "polynomial", "coefficients": [1], "x": 1}}]}},
+        "SchemaViolation",
+    ),
+    "segment without limit before the last": (
+        {
+            "system/buses.json": {
+                "buses": [
+                    {
+                        "id": 0,
+                        "deficit_segments": [{"depth_mw": None, "cost": 9}, {"depth_mw": None, "cost": 10}],
+                    }
+                ]
+            }
+        },
+        "InvalidValue",
+    ),
     "unknown model": (
         {HYDROS: {"hydros": [{"id": 0, "generation": {"model": "bad"}}]}},
         "InvalidValue",
@@ -402,6 +429,11 @@ def test_what_is_refused(name: str, own: Own) -> None:
     case, errors, _ = cobre.case.check(own.write(files))
     assert case is None
     assert kind in {error.kind for error in errors}, [(error.kind, error.message) for error in errors]
+
+
+def test_unknown_key_of_parameters_is_named(own: Own) -> None:
+    case = own.load({"constraints/generic_parameters.json": {"scalar_parameters": [], "note": "x"}})
+    assert [problem.context["field"] for problem in case.warnings] == ["note"]
 
 
 def test_codecs_and_widths(own: Own) -> None:

@@ -21,20 +21,6 @@ DETERMINISTIC = [
     "d25-discount-rate",
 ]
 
-WITH_MORE_FEATURES = [
-    "d06-fpha-variable-head",
-    "d08-evaporation",
-    "d11-water-withdrawal",
-    "d13-generic-constraint",
-    "d15-non-controllable-source",
-]
-
-
-@pytest.mark.parametrize("name", WITH_MORE_FEATURES)
-def test_lower_bound_of_cases_with_more_features(name: str) -> None:
-    result = cobre.sddp.train(cobre.case.load(shared_cases() / name))
-    assert result.lower_bound == pytest.approx(reference_bound(name), rel=1e-12)
-
 
 @pytest.mark.parametrize("name", DETERMINISTIC)
 def test_lower_bound_of_deterministic_cases(name: str) -> None:
