@@ -33,6 +33,7 @@ class RootModel(FormatModel):
     """The root object of a JSON file."""
 
     json_schema: str | None = Field(default=None, alias="$schema")
+    """Address of a JSON Schema, for editors; ignored."""
 
 
 def _parse_date(value: Any) -> datetime.date:

@@ -13,21 +13,27 @@ class BlockFactor(FormatModel):
     """Factor of one block."""
 
     block_id: Id
+    """The block."""
     factor: Positive
+    """What the value of the stage is multiplied by."""
 
 
 class LoadFactorEntry(FormatModel):
     """Factors of one bus at one stage; a block without one has factor 1."""
 
     bus_id: Id
+    """The bus."""
     stage_id: Id
+    """The stage."""
     block_factors: list[BlockFactor]
+    """Factors of load by block."""
 
 
 class LoadFactorsFile(RootModel):
     """The whole file."""
 
     load_factors: list[LoadFactorEntry]
+    """One entry for each pair of bus and stage."""
 
 
 class NonControllableFactorEntry(FormatModel):
