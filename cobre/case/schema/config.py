@@ -453,7 +453,7 @@ class UpperBoundEvaluation(FormatModel):
 
 
 class ConfigFile(RootModel):
-    """The whole file."""
+    """``config.json``: how to train and simulate."""
 
     training: Training
     """How the policy is trained."""

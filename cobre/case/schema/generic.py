@@ -41,7 +41,7 @@ class NamedExpressionEntry(FormatModel):
 
 
 class GenericConstraintsFile(RootModel):
-    """``constraints/generic_constraints.json``."""
+    """``constraints/generic_constraints.json``: linear constraints over variables of the stage problem."""
 
     constraints: list[ConstraintEntry] = Field(description="The constraints.")
     expressions: list[NamedExpressionEntry] | None = Field(default=None, description="Named sub-expressions.")
@@ -140,6 +140,6 @@ AnyParameter = (
 
 
 class GenericParametersFile(RootModel):
-    """``constraints/generic_parameters.json``."""
+    """``constraints/generic_parameters.json``: named numbers for generic constraints."""
 
     scalar_parameters: list[ParameterEntry] = Field(description="The parameters.")

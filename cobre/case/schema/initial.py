@@ -55,10 +55,10 @@ class CommitmentEntry(Window):
 
 
 class InitialConditionsFile(RootModel):
-    """The whole file."""
+    """``initial_conditions.json``: where the study starts."""
 
     storage: list[StorageEntry]
-    """Storage of reservoirs in operation; a plant that is not listed starts empty."""
+    """Storage of reservoirs in operation; a plant that is not listed starts at its minimum."""
     filling_storage: list[StorageEntry]
     """Storage of reservoirs that are still being filled for the first time."""
     recent_observations: list[ObservationEntry] | None = None
@@ -94,7 +94,7 @@ class PostStudyThermalBounds(FormatModel):
 
 
 class PostStudyFile(RootModel):
-    """The whole file ``post_study_stages.json``."""
+    """``post_study_stages.json``: periods after the study in which commitments are delivered."""
 
     stages: list[PostStudyStageEntry]
     """Periods after the study, in order and without gaps."""

@@ -30,7 +30,7 @@ class LoadFactorEntry(FormatModel):
 
 
 class LoadFactorsFile(RootModel):
-    """The whole file."""
+    """``scenarios/load_factors.json``: how load varies over the blocks of a stage."""
 
     load_factors: list[LoadFactorEntry]
     """One entry for each pair of bus and stage."""
@@ -48,7 +48,7 @@ class NonControllableFactorEntry(FormatModel):
 
 
 class NonControllableFactorsFile(RootModel):
-    """``scenarios/non_controllable_factors.json``."""
+    """``scenarios/non_controllable_factors.json``: how availability varies over the blocks of a stage."""
 
     non_controllable_factors: list[NonControllableFactorEntry]
     """One entry for each pair of source and stage."""
@@ -91,7 +91,7 @@ class ProfileAtStage(FormatModel):
 
 
 class CorrelationFile(RootModel):
-    """``scenarios/correlation.json``."""
+    """``scenarios/correlation.json``: how the noise of entities is correlated."""
 
     method: Literal["spectral"]
     """How noise is made from the matrices: by their symmetric square root."""

@@ -80,9 +80,20 @@ _RISK_SCHEMA = {
             "properties": {
                 "cvar": {
                     "type": "object",
+                    "description": "(1 - lambda) * expectation + lambda * CVaR of the worst share alpha.",
                     "properties": {
-                        "alpha": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-                        "lambda": {"type": "number", "minimum": 0, "maximum": 1},
+                        "alpha": {
+                            "type": "number",
+                            "exclusiveMinimum": 0,
+                            "maximum": 1,
+                            "description": "Share of the worst outcomes.",
+                        },
+                        "lambda": {
+                            "type": "number",
+                            "minimum": 0,
+                            "maximum": 1,
+                            "description": "Weight of the CVaR.",
+                        },
                     },
                     "required": ["alpha", "lambda"],
                     "additionalProperties": False,
@@ -210,7 +221,7 @@ class PreStudyStageEntry(FormatModel):
 
 
 class StagesFile(RootModel):
-    """The whole file."""
+    """``stages.json``: the horizon, its seasons and the graph of the policy."""
 
     policy_graph: PolicyGraph
     """How stages follow each other, and the discount rate."""
