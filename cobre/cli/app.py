@@ -43,8 +43,8 @@ _INIT_HELP = (
     "A directory that is not empty is refused."
 )
 _SCHEMA_HELP = (
-    "Write what every file of a case may hold: JSON Schemas (draft 2020-12) of the JSON files, and the columns, "
-    "types and units of the Parquet files."
+    "Write what every file of a case may hold: JSON Schemas (draft 2020-12) of the JSON files, and the "
+    "columns, types and units of the Parquet files."
 )
 _WARMUP_HELP = (
     "Compile the kernels into the cache, or check that they are there.\n\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +65,7 @@ def init_command(directory: Path, template_name: str, force: bool, outcome: Outc
 def _look(directory: Path) -> list[str]:
     """Return what lies in the directory; nothing when there is none."""
     try:
-        return sorted(os.listdir(directory))
+        return sorted(entry.name for entry in directory.iterdir())
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
