@@ -32,9 +32,10 @@ share (evaporation). Water needs 60 hours from there to *Gorge*, which also may 
 straight to *Delta*. *Mill* is a small plant on the way; *Delta* feeds two buses. Twelve months with a
 peak and an off-peak block, 6 openings a month.
 """
-NUMBERS = (
-    "Training takes a few seconds (plus about a minute the first time, while cobre compiles its kernels)."
-)
+NUMBERS = """
+Training takes a few seconds; the first run of cobre on a machine compiles its kernels before (a minute).
+In its 25 iterations the lower bound of the optimal cost rises to 43.80 million $.
+"""
 
 _MEANS = (
     (210.0, 260.0, 240.0, 180.0, 130.0, 100.0, 85.0, 75.0, 80.0, 100.0, 130.0, 170.0),

@@ -35,9 +35,11 @@ lines below a share of what it burns itself plus a constant, and in the wet seas
 maintenance (`constraints/line_bounds.parquet`). The cost of later stages is weighed by 60 % expectation
 and 40 % CVaR of the worst quarter. Twelve months, three blocks, 6 openings a month.
 """
-NUMBERS = (
-    "Training takes some seconds (plus about a minute the first time, while cobre compiles its kernels)."
-)
+NUMBERS = """
+Training takes some seconds; the first run of cobre on a machine compiles its kernels before (a minute).
+In its 20 iterations the lower bound of the optimal cost rises to 916.1 million $.
+Under a risk measure the mean cost of the forward passes, shown as upper bound, may lie below.
+"""
 
 _REGIONS = ("North", "East", "Centre", "South")
 _CENTRE, _SOUTH, _HUB = 2, 3, 4

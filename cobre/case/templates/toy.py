@@ -25,10 +25,10 @@ The smallest case with a decision worth making: one reservoir of 600 hm3, a coal
 six months into the dry season. Inflow has 5 openings a month. Water used today saves coal now; water kept
 saves gas later, if the inflow stays low.
 """
-NUMBERS = (
-    "Training takes less than a second, after about a minute on the first run of cobre on a machine, which "
-    "compiles its kernels."
-)
+NUMBERS = """
+Training takes about a second; the first run of cobre on a machine compiles its kernels before (a minute).
+In its 30 iterations the lower bound of the optimal cost rises to 16.66 million $.
+"""
 
 
 def build() -> Files:

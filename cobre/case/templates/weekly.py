@@ -32,9 +32,10 @@ plant must be ordered two weeks ahead: what it delivers in the first two weeks w
 study (`initial_conditions.json`), and what is ordered for the time after the study needs
 `post_study_stages.json`. First week known, then 5 openings a stage.
 """
-NUMBERS = (
-    "Training takes a few seconds (plus about a minute the first time, while cobre compiles its kernels)."
-)
+NUMBERS = """
+Training takes a few seconds; the first run of cobre on a machine compiles its kernels before (a minute).
+In its 25 iterations the lower bound of the optimal cost rises to 14.43 million $.
+"""
 
 _DATES = ["2025-09-01", "2025-09-08", "2025-09-15", "2025-09-22", "2025-09-29", "2025-11-01", "2025-12-01"]
 _WEEK = {
