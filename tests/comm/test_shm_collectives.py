@@ -73,23 +73,37 @@ def test_collectives_of_other_types():  # COM-03; the conformance suite has all 
 
 FORBIDDEN = """
 from cobre.comm.shm_layout import S_DIRECT_BYTES, S_POLLS
+values = [np.arange(50_000.0) + 1000 * r for r in range(size)]
+
+def gather(comm):
+    recv = np.zeros(size * 50_000)
+    comm.allgatherv(values[rank], recv, [50_000] * size, offsets([50_000] * size))
+    assert recv.tobytes() == np.concatenate(values).tobytes()
+
+def broadcast(comm):
+    buf = values[rank].copy()
+    comm.broadcast(buf, 0)
+    assert buf.tobytes() == values[0].tobytes()
+
 with connect() as comm:
     state = comm.kernel_arguments[0]
-    if rank == 1:  # its reads of rank 0 fail, as under a system that forbids them
-        state[S_POLLS + size] = 2**30
-    for turn in range(3):
-        send = np.arange(50_000.0) + 1000 * rank + turn
-        recv = np.zeros(size * len(send))
-        comm.allgatherv(send, recv, [len(send)] * size, offsets([len(send)] * size))
-        expected = np.concatenate([np.arange(50_000.0) + 1000 * r + turn for r in range(size)])
-        assert recv.tobytes() == expected.tobytes()
-    say("direct" if state[S_DIRECT_BYTES] else "slots")
+    if rank == job["who"]:  # it cannot reach that peer's memory, as under a system that forbids it
+        state[S_POLLS + size + job["whom"]] = 2**30
+    for call in job["calls"] * 2:
+        globals()[call](comm)
+        say("direct" if state[S_DIRECT_BYTES] else "slots")
 """
 
 
-def test_large_gathers_where_reading_a_peer_is_forbidden():
-    with Job(3, FORBIDDEN) as job:
-        assert job.start().finish() == {r: ["slots"] for r in range(3)}
+@pytest.mark.parametrize(
+    ("calls", "who", "whom"),
+    [(["gather", "broadcast"], 1, 0), (["broadcast", "gather"], 1, 0), (["broadcast", "gather"], 0, 2)],
+    ids=["gather", "reader", "root"],
+)
+def test_large_payloads_where_the_memory_of_a_peer_is_out_of_reach(calls, who, whom):
+    settings = f"job.update(calls={calls}, who={who}, whom={whom})\n"
+    with Job(3, settings + FORBIDDEN) as job:
+        assert job.start().finish(within_s=200) == {r: ["slots"] * 4 for r in range(3)}
 
 
 SLOTS_ONLY = """
@@ -115,7 +129,7 @@ def test_payloads_larger_than_the_segment():  # SHM-10
 SLOW_RANK = """
 rng = np.random.default_rng(rank)
 with connect() as comm:
-    sizes = [1, 13, 14, 15, 600]  # around what fits into a line, and in slots
+    sizes = [1, 14, 15, 16, 600]  # around what fits into a line, and in slots
     for turn in range(10_000):
         count = sizes[turn % len(sizes)]
         if rank == 1 and turn % 50 == 0:
@@ -134,6 +148,23 @@ say("done")
 def test_ten_thousand_gathers_with_a_slow_rank(size):  # TST-60, SHM-09
     with Job(size, SLOW_RANK) as job:
         assert job.start().finish(within_s=200) == {r: ["done"] for r in range(size)}
+
+
+CROWDED = """
+from cobre.comm.shm_layout import S_LOOKS
+cpus = os.sched_getaffinity(0)
+os.sched_setaffinity(0, {min(cpus)} if rank < 2 else {max(cpus)})
+with connect() as comm:
+    for _ in range(300):  # more than a line tells of the number of a meeting
+        comm.barrier()
+    say("looks" if comm.kernel_arguments[0][S_LOOKS] else "yields")
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_ranks_that_share_a_cpu_yield_it_at_once():
+    with Job(3, CROWDED) as job:
+        assert job.start().finish() == {0: ["yields"], 1: ["yields"], 2: ["looks"]}
 
 
 DIVERGENCE = """
