@@ -60,30 +60,24 @@ def _either_bit_overload(a: Any, b: Any) -> Callable[[Any, Any], Any]:
 
 
 @inner_kernel
-def copy_elements(recv: Any, start: Any, count: Any, data: Any, offset: Any) -> Any:
-    """Set ``recv[start : start + count]`` to the elements at a byte offset of ``data``."""
-    for i in range(count):
-        recv[start + i] = load_element(data, offset + i * recv.itemsize, recv)
-
-
-@inner_kernel
 def fold_elements(recv: Any, start: Any, count: Any, data: Any, offset: Any, op: Any) -> Any:
     """Fold the elements at a byte offset of ``data`` into ``recv[start : start + count]``.
 
     What is in ``recv`` comes first. MIN and MAX keep a NaN of either side (COM-22).
     """
     width = recv.itemsize
+    part = recv[start : start + count]  # indices from 0 on, which need no check for negative ones: SIMD
     if op == _SUM:
         for i in range(count):
-            recv[start + i] += load_element(data, offset + i * width, recv)
+            part[i] += load_element(data, offset + i * width, recv)
     elif op == _MIN:
         for i in range(count):
-            a, b = recv[start + i], load_element(data, offset + i * width, recv)
-            recv[start + i] = a if a < b or a != a else b
+            a, b = part[i], load_element(data, offset + i * width, recv)
+            part[i] = a if a < b or a != a else b
     elif op == _MAX:
         for i in range(count):
-            a, b = recv[start + i], load_element(data, offset + i * width, recv)
-            recv[start + i] = a if a > b or a != a else b
+            a, b = part[i], load_element(data, offset + i * width, recv)
+            part[i] = a if a > b or a != a else b
     else:
         for i in range(count):
-            recv[start + i] = _either_bit(recv[start + i], load_element(data, offset + i * width, recv))
+            part[i] = _either_bit(part[i], load_element(data, offset + i * width, recv))

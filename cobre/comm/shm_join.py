@@ -24,15 +24,18 @@ from cobre.comm.shm_layout import (
     H_CREATOR_PID,
     H_CREATOR_START,
     POLLIN,
+    R_CPUS,
     R_PID,
     R_START,
     RANK_WORDS,
     RANKS,
     S_DATA_OFFSET,
     S_DIRECT_BYTES,
+    S_LOOKS,
     S_PIECE_BYTES,
     S_POLLS,
     S_RANK,
+    S_SHARES_BYTES,
     S_SIZE,
     S_SLOT_BYTES,
     S_TIMEOUT_NS,
@@ -47,7 +50,13 @@ PIECE_BYTES: Final = 256 * 1024
 """Bytes that a rank brings to one meeting: few enough to stay in its cache until the others read them."""
 
 DIRECT_BYTES: Final = 64 * 1024
-"""Parts from this size on are read straight from their owners' memory, where the system allows it."""
+"""What is at least this large is read straight from its owner's memory, where the system allows it."""
+
+SHARES_BYTES: Final = 16 * 1024
+"""From this size on the ranks share the work of a reduction, at the price of one more meeting."""
+
+LOOKS: Final = 120
+"""How often a rank looks for the others before it yields, where every rank has a CPU."""
 
 
 def join(config: ShmConfig) -> tuple[Segment, Peers]:
@@ -100,6 +109,7 @@ def _register(segment: Segment, config: ShmConfig) -> None:
     if taken:
         raise InitializationFailed("shm", f"another process is rank {config.rank} already")
     segment.words[identity + R_START] = start_time(os.getpid()) or 0
+    segment.words[identity + R_CPUS] = hash(frozenset(os.sched_getaffinity(0)))
     segment.words[identity + R_PID] = os.getpid()
 
 
@@ -158,6 +168,8 @@ def kernel_state(config: ShmConfig, segment: Segment, peers: Peers) -> NDArray[n
     state[S_DATA_OFFSET] = data_offset(config.size)
     state[S_TIMEOUT_NS] = int(min(config.timeout_s * 1e9, 2**62))
     state[S_DIRECT_BYTES] = DIRECT_BYTES
+    state[S_SHARES_BYTES] = SHARES_BYTES
+    state[S_LOOKS] = 0 if _crowded(config, segment) else LOOKS
     state[S_POLLS + config.size :] = [pid_of(segment, r) for r in range(config.size)]
     polls = (
         state[S_POLLS : S_POLLS + config.size].view(np.int32).reshape(config.size, 2)
@@ -167,6 +179,12 @@ def kernel_state(config: ShmConfig, segment: Segment, peers: Peers) -> NDArray[n
     for rank, descriptor in peers.descriptors.items():
         polls[rank, 0] = descriptor
     return state
+
+
+def _crowded(config: ShmConfig, segment: Segment) -> bool:
+    """Whether more ranks run on this rank's CPUs than there are: one that looks then keeps others away."""
+    cpus = segment.words[RANKS + R_CPUS : RANKS + config.size * RANK_WORDS : RANK_WORDS]
+    return bool(np.count_nonzero(cpus == cpus[config.rank]) > len(os.sched_getaffinity(0)))
 
 
 def pid_of(segment: Segment, rank: int) -> int:

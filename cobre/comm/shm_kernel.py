@@ -1,8 +1,8 @@
 """The shm backend in nopython code: collectives made of meetings (:mod:`cobre.comm.shm_meeting`).
 
 Small payloads travel in the arrival lines, larger ones in the ranks' slots, in rounds of pieces that stay in
-the cache until they are read. Large parts of a gather are read straight from the memory of the process that
-has them, where the system allows that: one copy instead of two.
+the cache until they are read. What is large in a gather or broadcast is read straight from the memory of the
+process that has it, where the system allows that: one copy instead of two.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
@@ -22,7 +22,7 @@ from cobre.comm.checks import (
     require_payload,
     require_same_dtype,
 )
-from cobre.comm.folding import copy_elements, dtype_number, fold_elements
+from cobre.comm.folding import dtype_number, fold_elements
 from cobre.comm.shm_layout import (
     A_PAYLOAD,
     ARRIVALS,
@@ -34,6 +34,7 @@ from cobre.comm.shm_layout import (
     S_POLLS,
     S_RANK,
     S_SEQUENCE,
+    S_SHARES_BYTES,
     S_SIZE,
     S_VECTORS,
 )
@@ -57,8 +58,8 @@ from cobre.comm.status import (
     OK,
 )
 from cobre.native import inner_kernel, stable_jitclass
-from cobre.native.libc import errno, process_vm_readv
-from cobre.native.memory import address_of, copy_bytes
+from cobre.native.libc import errno, process_vm_readv, process_vm_writev
+from cobre.native.memory import address_of, borrowed, copy_bytes
 
 
 @inner_kernel
@@ -66,7 +67,7 @@ def barrier(state, words):
     """Meet; a status."""
     if usable(state, BARRIER) != OK:
         return INVALID_COMMUNICATOR
-    descriptor = np.int64(BARRIER)
+    descriptor = describe(BARRIER, 0, DIGEST_START)
     arrive(state, words, descriptor)
     return await_all(state, words, descriptor)
 
@@ -103,17 +104,20 @@ def _offer(state, words, value):
 
 
 @inner_kernel
-def _read_peer(state, words, first, peer, recv, offset, count):
-    """Copy from the address that a peer has offered, out of its process; return 0 or an error code."""
-    address = words[first + peer * RANK_WORDS]
+def _copy_across(state, remote, peer, local, count, writes):
+    """Copy bytes between an address of this process and one of a peer's; return 0 or an error code."""
     pid = np.int32(state[S_POLLS + state[S_SIZE] + peer])
     done = np.int64(0)
     while done < count:
-        state[S_VECTORS] = address_of(recv, 0) + offset + done
+        state[S_VECTORS] = local + done
         state[S_VECTORS + 1] = count - done
-        state[S_VECTORS + 2] = address + done
+        state[S_VECTORS + 2] = remote + done
         state[S_VECTORS + 3] = count - done
-        moved = process_vm_readv(pid, address_of(state, S_VECTORS), 1, address_of(state, S_VECTORS + 2), 1, 0)
+        ours, theirs = address_of(state, S_VECTORS), address_of(state, S_VECTORS + 2)
+        if writes:
+            moved = process_vm_writev(pid, ours, 1, theirs, 1, 0)
+        else:
+            moved = process_vm_readv(pid, ours, 1, theirs, 1, 0)
         if moved <= 0:
             return max(errno(), np.int32(1))
         done += moved
@@ -150,7 +154,9 @@ def _gather_directly(state, words, descriptor, send, recv, counts, displs):
     for k in range(1, size):
         r = (rank + k) % size
         if error == 0:
-            error = _read_peer(state, words, first, r, recv, displs[r] * width, counts[r] * width)
+            source = words[first + r * RANK_WORDS]
+            target = address_of(recv, 0) + displs[r] * width
+            error = _copy_across(state, source, r, target, counts[r] * width, False)
     return _finish_reading(state, words, descriptor, error)
 
 
@@ -217,8 +223,34 @@ def gather_shared(state, words, send, recv, counts, displs):
 
 
 @inner_kernel
+def _fold_slots(recv, start, count, data, base, stride, size, op):
+    """Fold elements of all ranks in their order (COM-21)."""
+    copy_bytes(recv, start * recv.itemsize, data, base, count * recv.itemsize)
+    for r in range(1, size):
+        fold_elements(recv, start, count, data, base + r * stride, op)
+
+
+@inner_kernel
+def _fold_in_shares(state, words, data, descriptor, recv, start, count, base, stride, op):
+    """Fold this rank's share of the elements, meet, and take the others' from their slots; a status."""
+    rank, size, width = state[S_RANK], state[S_SIZE], recv.itemsize
+    own, end = count * rank // size, count * (rank + 1) // size
+    _fold_slots(recv, start + own, end - own, data, base + own * width, stride, size, op)
+    base, stride = payload_place(state, False)
+    copy_bytes(data, base + rank * stride, recv, (start + own) * width, (end - own) * width)
+    arrive(state, words, descriptor)
+    outcome = await_all(state, words, descriptor)
+    if outcome == OK:
+        for k in range(1, size):
+            r = (rank + k) % size
+            first, end = count * r // size, count * (r + 1) // size
+            copy_bytes(recv, (start + first) * width, data, base + r * stride, (end - first) * width)
+    return outcome
+
+
+@inner_kernel
 def allreduce(state, words, data, send, recv, op):
-    """Let every rank fold all slots in the order of ranks, in rounds; a status (COM-21)."""
+    """Let every rank fold all slots or, where that is much, its share of them, in rounds; a status."""
     rank, size = state[S_RANK], state[S_SIZE]
     fault = check_allreduce(send, recv, op, state)
     if fault != OK:
@@ -229,6 +261,7 @@ def allreduce(state, words, data, send, recv, op):
     digest = mix(mix(DIGEST_START, op), len(send))
     descriptor = describe(ALLREDUCE, dtype_number(send), digest)
     small = len(send) * width <= INLINE_BYTES
+    in_shares = size > 2 and len(send) * width >= state[S_SHARES_BYTES]
     most = (np.int64(INLINE_BYTES) if small else state[S_PIECE_BYTES]) // width
     done = np.int64(0)
     while done < len(send):
@@ -239,11 +272,37 @@ def allreduce(state, words, data, send, recv, op):
         outcome = await_all(state, words, descriptor)
         if outcome != OK:
             return outcome
-        copy_elements(recv, done, count, data, base)
-        for r in range(1, size):
-            fold_elements(recv, done, count, data, base + r * stride, op)
+        if in_shares:
+            outcome = _fold_in_shares(state, words, data, descriptor, recv, done, count, base, stride, op)
+            if outcome != OK:
+                return outcome
+        else:
+            _fold_slots(recv, done, count, data, base, stride, size, op)
         done += count
     return OK
+
+
+@inner_kernel
+def _broadcast_directly(state, words, descriptor, buf, root):
+    """Let the root write the last part of everybody's copy while they read the rest; as a gather ends."""
+    rank, size, total = state[S_RANK], state[S_SIZE], len(buf) * buf.itemsize
+    own = address_of(buf, 0)
+    first = _offer(state, words, own)
+    arrive(state, words, descriptor)
+    outcome = await_all(state, words, descriptor)
+    if outcome != OK:
+        return outcome, True
+    error = np.int32(0)
+    middle = total - total // size  # what the root has to move is then as much as any other
+    if rank != root:
+        error = _copy_across(state, words[first + root * RANK_WORDS], root, own, middle, False)
+    else:
+        for k in range(1, size):
+            r = (root + k) % size
+            if error == 0:
+                theirs = words[first + r * RANK_WORDS] + middle
+                error = _copy_across(state, theirs, r, own + middle, total - middle, True)
+    return _finish_reading(state, words, descriptor, error)
 
 
 @inner_kernel
@@ -258,6 +317,10 @@ def broadcast(state, words, data, buf, root):
     total = len(buf) * buf.itemsize
     digest = mix(mix(DIGEST_START, root), len(buf))
     descriptor = describe(BROADCAST, dtype_number(buf), digest)
+    if size > 1 and 0 < state[S_DIRECT_BYTES] <= total:
+        outcome, done_by_all = _broadcast_directly(state, words, descriptor, buf, root)
+        if done_by_all:
+            return outcome
     small = total <= INLINE_BYTES
     piece = np.int64(INLINE_BYTES) if small else state[S_PIECE_BYTES]
     done = np.int64(0)
@@ -281,7 +344,8 @@ def broadcast(state, words, data, buf, root):
     [("_state", types.int64[::1]), ("_words", types.int64[::1]), ("_data", types.uint8[::1])],
     depends_on=(
         *(checks, folding, shm_layout, shm_meeting, status),
-        *(_offer, _read_peer, _finish_reading, _gather_directly),
+        *(_offer, _copy_across, _finish_reading, _gather_directly, _broadcast_directly),
+        *(_fold_slots, _fold_in_shares),
         *(barrier, allgatherv, gather_shared, allreduce, broadcast),
     ),
 )
@@ -306,30 +370,54 @@ class ShmKernel:
         require_payload(send)
         require_payload(recv)
         require_same_dtype(send, recv)
-        return allgatherv(self._state, self._words, self._data, send, recv, counts, displs)
+        return allgatherv(
+            borrowed(self._state),
+            borrowed(self._words),
+            borrowed(self._data),
+            borrowed(send),
+            borrowed(recv),
+            borrowed(counts),
+            borrowed(displs),
+        )
 
     def gather_shared(self, send: Any, recv: Any, counts: Any, displs: Any) -> Any:
         """Gather into the target of a shared region; return a status."""
         require_payload(send)
         require_payload(recv)
         require_same_dtype(send, recv)
-        return gather_shared(self._state, self._words, send, recv, counts, displs)
+        return gather_shared(
+            borrowed(self._state),
+            borrowed(self._words),
+            borrowed(send),
+            borrowed(recv),
+            borrowed(counts),
+            borrowed(displs),
+        )
 
     def allreduce(self, send: Any, recv: Any, op: Any) -> Any:
         """Fold the ranks' elements; return a status."""
         require_payload(send)
         require_payload(recv)
         require_same_dtype(send, recv)
-        return allreduce(self._state, self._words, self._data, send, recv, op)
+        return allreduce(
+            borrowed(self._state),
+            borrowed(self._words),
+            borrowed(self._data),
+            borrowed(send),
+            borrowed(recv),
+            op,
+        )
 
     def broadcast(self, buf: Any, root: Any) -> Any:
         """Copy the root's elements; return a status."""
         require_payload(buf)
-        return broadcast(self._state, self._words, self._data, buf, root)
+        return broadcast(
+            borrowed(self._state), borrowed(self._words), borrowed(self._data), borrowed(buf), root
+        )
 
     def barrier(self) -> Any:
         """Wait for all ranks; return a status."""
-        return barrier(self._state, self._words)
+        return barrier(borrowed(self._state), borrowed(self._words))
 
     def rank(self) -> Any:
         """Return this process's rank."""

@@ -12,8 +12,8 @@ lines 8 ...             for each rank three lines: who it is, then its arrivals 
 then, on a page         two halves of one slot for each rank
 ======================  ====================================================================================
 
-An arrival line holds the number of the meeting, a descriptor of what the rank came for, and payloads that
-are small enough.
+An arrival line holds one word that tells the number of the meeting and what the rank came for, and payloads
+that are small enough.
 """
 
 from __future__ import annotations
@@ -54,12 +54,11 @@ RANK_WORDS: Final = 3 * LINE
 # identity of a rank
 R_PID: Final = 0  # written last
 R_START: Final = 1
-R_READY: Final = 2
+R_CPUS: Final = 2  # the same for ranks that may run on the same CPUs
 
 # arrival line
-A_SEQUENCE: Final = 0  # written last
-A_DESCRIPTOR: Final = 1
-A_PAYLOAD: Final = 2
+A_ARRIVAL: Final = 0  # written last
+A_PAYLOAD: Final = 1
 INLINE_BYTES: Final = (LINE - A_PAYLOAD) * WORD_BYTES
 """Payloads up to this size travel in the arrival line itself."""
 
@@ -77,9 +76,13 @@ S_DATA_OFFSET: Final = DETAIL_SIZE + 6
 S_TIMEOUT_NS: Final = DETAIL_SIZE + 7
 S_TIMESPEC: Final = DETAIL_SIZE + 8  # two words
 S_DIRECT_BYTES: Final = DETAIL_SIZE + 10
-"""Parts from this size on are read straight from their owners' memory; 0: never."""
+"""What is at least this large is read straight from its owner's memory; 0: never."""
 S_VECTORS: Final = DETAIL_SIZE + 11  # two struct iovec
-S_POLLS: Final = DETAIL_SIZE + 15  # one struct pollfd for each rank; then their process ids
+S_LOOKS: Final = DETAIL_SIZE + 15
+"""How often a rank looks for the others before it yields its processor."""
+S_SHARES_BYTES: Final = DETAIL_SIZE + 16
+"""From this size on the ranks share the work of a reduction."""
+S_POLLS: Final = DETAIL_SIZE + 17  # one struct pollfd for each rank; then their process ids
 POLLIN: Final = np.int64(1)
 
 

@@ -140,6 +140,34 @@ def atomic_compare_exchange(typing_context: Any, array: Any, index: Any, expecte
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def atomic_fence(typing_context: Any) -> Any:
+    """Let nothing after it begin before all stores ahead of it are visible (sequentially consistent)."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch_to_write(typing_context: Any, array: Any, index: Any) -> Any:
+    """Fetch the cache line of an element that this thread will soon set; a hint, without effect."""
+    _element_type(array, "prefetch_to_write", writes=True)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        nothing, int32, byte = ir.VoidType(), ir.IntType(32), ir.IntType(8).as_pointer()
+        hint = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(nothing, [byte, int32, int32, int32]), "llvm.prefetch.p0"
+        )
+        element = builder.bitcast(_pointer(context, builder, signature, arguments), byte)
+        builder.call(hint, [element, int32(1), int32(3), int32(1)])  # write, keep it in all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def cpu_pause(typing_context: Any) -> Any:
     """Tell the processor that this thread waits in a loop; nothing on processors without such a hint."""
 

@@ -12,6 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
+from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 
 
@@ -37,6 +38,30 @@ def address_of(typing_context: Any, array: Any, index: Any) -> Any:
         return builder.ptrtoint(builder.gep(data, [arguments[1]]), cgutils.intp_t)
 
     return types.intp(array, types.intp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def borrowed(typing_context: Any, array: Any) -> Any:
+    """Return the same array without a share in its memory; anything else as it is.
+
+    Each function that is handed an array counts itself among its owners and later out again, two atomic
+    operations that together cost more than a short wait for another process. A borrowed array is not
+    counted. It must not outlive the array that it was made from: pass it on, do not keep or return it.
+    """
+    if not isinstance(array, types.Array):
+
+        def pass_on(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return impl_ret_borrowed(context, builder, signature.return_type, arguments[0])
+
+        return array(array), pass_on
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(array)(context, builder, arguments[0])
+        view.meminfo = cgutils.get_null_value(view.meminfo.type)
+        view.parent = cgutils.get_null_value(view.parent.type)
+        return view._getvalue()
+
+    return array(array), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]

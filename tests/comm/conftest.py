@@ -1,30 +1,11 @@
-"""Tests that start many processes are a run of their own: ``pytest -m ranks``."""
+"""Ranks that tests of the conformance suite share."""
 
 import pytest
-
-_SEVERAL_RANKS = {
-    "test_comm_bench",
-    "test_comm_launch",
-    "test_comm_launch_command",
-    "test_conformance_mpi",
-    "test_conformance_random",
-    "test_conformance_runner",
-    "test_conformance_same",
-    "test_conformance_shm",
-    "test_conformance_tcp",
-    "test_mpi_collectives",
-    "test_mpi_failures",
-    "test_mpi_regions",
-    "test_shm_collectives",
-    "test_shm_failures",
-    "test_shm_segment",
-    "test_tcp_collectives",
-    "test_tcp_failures",
-    "test_tcp_hostile",
-}
+from conformance_rows import Jobs
 
 
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if item.path.stem in _SEVERAL_RANKS:
-            item.add_marker(pytest.mark.ranks)
+@pytest.fixture(scope="session")
+def conformance_jobs():
+    jobs = Jobs()
+    yield jobs
+    jobs.close()

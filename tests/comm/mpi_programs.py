@@ -1,7 +1,4 @@
-"""Programs for the ranks of an MPI job: ``python mpi_programs.py <name> <folder for reports>``.
-
-A name is that of a check, which gets a communicator, or of a program below, which makes one itself.
-"""
+"""Programs for the ranks of an MPI job: ``python mpi_programs.py <name> <folder for reports>``."""
 
 from __future__ import annotations
 
@@ -10,11 +7,13 @@ import signal
 import sys
 
 import mpi_checks
+import numpy as np
 from mpi_reports import Complaints, make, note_segments, report
 
 from cobre.comm import InitializationFailed, InvalidCommunicator, create_communicator
 from cobre.comm import status as codes
-from cobre.comm.mpi import _barrier
+from cobre.comm.mpi import _barrier, _broadcast
+from cobre.native import kernel_cache_stats
 
 
 def hook():
@@ -128,20 +127,26 @@ def killed():
     comm.barrier()
 
 
-CHECKS = ("collectives", "errors", "cache", "regions", "different_regions")
+def checks():
+    """All checks one after the other, each with a communicator of its own."""
+    wrong, extra = Complaints(), {}
+    for check in mpi_checks.CHECKS:
+        with create_communicator() as comm:
+            assert comm.backend == "mpi"
+            note_segments()
+            complaints, more = check(comm)
+        wrong += [f"{check.__name__}: {complaint}" for complaint in complaints]
+        extra.update(more)
+    report(comm.rank, wrong, **extra)
 
 
-def main():
-    name = sys.argv[1]
-    if name not in CHECKS:
-        globals()[name]()
-        return
-    with create_communicator() as comm:
-        assert comm.backend == "mpi"
-        note_segments()
-        complaints, extra = getattr(mpi_checks, name)(comm)
-    report(comm.rank, complaints, **extra)
+def cache():
+    """Which of the entries were loaded from disk, and which compiled."""
+    with make() as comm:
+        comm.barrier()
+        comm.broadcast(np.zeros(3), 0)
+    report(comm.rank, [], stats=[kernel_cache_stats(_barrier), kernel_cache_stats(_broadcast)])
 
 
 if __name__ == "__main__":
-    main()
+    globals()[sys.argv[1]]()

@@ -16,6 +16,7 @@ from cobre.comm.local import LocalCommunicator
 
 KINDS = ("barrier", "allreduce", "broadcast", "allgatherv", "gather_shared")
 FEW = [Operation(f"{kind} few", kind, 16, 20) for kind in KINDS]
+TWO = [operation for operation in FEW if operation.kind in ("barrier", "gather_shared")]  # less to compile
 
 
 def test_every_kind_of_operation_is_measured():
@@ -30,10 +31,10 @@ def test_every_kind_of_operation_is_measured():
 
 @pytest.mark.parametrize("column", bench_columns())
 def test_each_backend_is_measured_in_a_job_of_its_own(column):
-    results = measure_column(column, 2, FEW, 1)
-    wanted = [(column, operation.name) for operation in FEW]
+    results = measure_column(column, 2, TWO, 1)
+    wanted = [(column, operation.name) for operation in TWO]
     if column.startswith("mpi-"):
-        wanted += [(f"{column} mpi4py", op.name) for op in FEW if op.kind != "gather_shared"]
+        wanted += [(f"{column} mpi4py", op.name) for op in TWO if op.kind != "gather_shared"]
     assert [(result.column, result.operation) for result in results] == wanted
     assert all(result.ranks == 2 and result.median_us > 0 for result in results)
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from conformance_reports import require_passed, rows
+from conformance_rows import Jobs, require_passed, rows
 
 from cobre.comm.conformance import CHECKS, Check, Face, Target, checks_for
 from cobre.comm.conformance.catalogue import Case
 
 
-@pytest.mark.parametrize(("target", "ranks", "check", "face"), rows("local"))
-def test_local(target: Target, ranks: int, check: Check, face: int) -> None:
-    require_passed(target, ranks, check, face)
+@pytest.mark.parametrize(("target", "size", "check", "face"), rows("local"))
+def test_local(conformance_jobs: Jobs, target: Target, size: int, check: Check, face: int) -> None:
+    require_passed(conformance_jobs.get(target, size).run(check, face))
 
 
 def test_checks_have_unique_ids_and_requirements() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conformance_reports import targets
+from conformance_rows import require_passed, targets
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +11,7 @@ from cobre.comm import SUPPORTED_DTYPES
 from cobre.comm.conformance import ConformanceJob
 
 GATHERS = "cobre.comm.conformance.gathers"
-TARGETS = targets("local", "shm", "tcp", "mpi")
+PLACES = [(target, 3 if 3 in target.sizes else 1) for target in targets("local", "shm", "tcp", "mpi")]
 PROFILE = settings(
     max_examples=60,
     deadline=None,
@@ -20,11 +20,16 @@ PROFILE = settings(
 )
 
 
-@pytest.fixture(scope="module", params=TARGETS, ids=lambda target: target.name)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(place, id=place[0].name, marks=pytest.mark.xdist_group(f"random-{place[0].name}"))
+        for place in PLACES
+    ],
+)
 def job(request):
     """Ranks that stay for all examples."""
-    target = request.param
-    with ConformanceJob(target, 3 if 3 in target.sizes else 1) as ranks:
+    with ConformanceJob(*request.param) as ranks:
         yield ranks
 
 
@@ -39,11 +44,6 @@ def layouts(draw, size):
         displs[rank] = end + gap
         end = displs[rank] + counts[rank]
     return counts, displs, end + gaps[size]
-
-
-def require_passed(outcomes):
-    faults = [f"rank {outcome.rank}: {outcome.fault}" for outcome in outcomes if outcome.fault is not None]
-    assert not faults, "\n".join(faults)
 
 
 @PROFILE

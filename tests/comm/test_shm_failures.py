@@ -7,7 +7,7 @@ import signal
 import time
 
 import pytest
-from shm_jobs import Job
+from rank_jobs import ShmJob
 
 SOON_S = 30.0  # includes the end of the interpreter, which a busy machine delays
 """Within this time after a kill the other ranks know (issue's demand)."""
@@ -32,7 +32,7 @@ comm.close()
 @pytest.mark.parametrize("victim", [0, 1, 2])
 @pytest.mark.parametrize("count", [1, 4000, 50_000], ids=["line", "slot", "direct"])
 def test_killed_inside_a_collective(victim, count):  # TST-60
-    with Job(3, f"job['count'] = {count}\n" + LOOPING) as job:
+    with ShmJob(3, f"job['count'] = {count}\n" + LOOPING) as job:
         job.start().wait_for("looping")
         job.kill(victim)
         others = [r for r in range(3) if r != victim]
@@ -54,7 +54,7 @@ say(said)
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
 def test_killed_at_start_up(victim):  # TST-60
-    with Job(4, STARTING) as job:
+    with ShmJob(4, STARTING) as job:
         job.start(0, 1, 2).wait_registered(0, 1, 2)  # rank 3 never comes
         job.kill(victim)
         others = [r for r in range(3) if r != victim]
@@ -82,7 +82,7 @@ else:
 
 def test_rank_0_killed_before_it_has_registered():
     # the others have found the segment that it has made, in which nobody is registered
-    with Job(3, UNREGISTERED + STARTING) as job:
+    with ShmJob(3, UNREGISTERED + STARTING) as job:
         job.start().wait_for("opened", 1, 2)
         job.go(0)
         job.processes[0].wait(SOON_S)
@@ -108,7 +108,7 @@ say(outcome(comm.close))
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
 def test_killed_before_it_closes(victim):  # TST-60
-    with Job(3, f"job['victim'] = {victim}\n" + CLOSING) as job:
+    with ShmJob(3, f"job['victim'] = {victim}\n" + CLOSING) as job:
         others = [r for r in range(3) if r != victim]
         job.start().wait_for("joined", victim)
         job.wait_for("closing", *others)
@@ -134,7 +134,7 @@ say(said)
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.5], ids=["on its way", "waiting"])
 def test_killed_while_it_closes(delay_s):  # TST-60
-    with Job(3, WAITING_TO_CLOSE) as job:
+    with ShmJob(3, WAITING_TO_CLOSE) as job:
         job.start().wait_for("closing", 1)
         job.wait_for("joined")
         time.sleep(delay_s)
@@ -157,7 +157,7 @@ if rank == 1:
 said = outcome(comm.barrier)
 say(said)
 """
-    with Job(2, body) as job:
+    with ShmJob(2, body) as job:
         lines = job.start().finish()[0]
         assert lines == ["CollectiveFailed: barrier: the process of rank 1 has ended"]
 
@@ -176,7 +176,7 @@ say(said)
 if rank == 1:
     input()  # alive, so that only its word tells the others
 """
-    with Job(3, body) as job:
+    with ShmJob(3, body) as job:
         job.start()
         for lines in job.finish(0, 2).values():
             assert lines == ["CollectiveFailed: barrier: rank 1 gave up"]
@@ -194,7 +194,7 @@ if rank == 1:
 said = outcome(comm.barrier)
 say(said)
 """
-    with Job(2, body) as job:
+    with ShmJob(2, body) as job:
         job.start().wait_for("joined")
         job.kill(1, signal.SIGSTOP)
         lines = job.finish(0)[0]
@@ -202,7 +202,7 @@ say(said)
 
 
 def test_a_rank_that_never_comes():
-    with Job(3, "say(outcome(connect))", connect_timeout_s=1.5) as job:
+    with ShmJob(3, "say(outcome(connect))", connect_timeout_s=1.5) as job:
         lines = job.start(0, 1).finish()
         assert "rank 2 did not join within 1.5 s" in lines[0][0] + lines[1][0]
         assert all(line[0].startswith(("InitializationFailed", "RankLost")) for line in lines.values())
@@ -210,7 +210,7 @@ def test_a_rank_that_never_comes():
 
 
 def test_a_segment_that_never_comes():
-    with Job(2, "say(outcome(connect))", connect_timeout_s=1.0) as job:
+    with ShmJob(2, "say(outcome(connect))", connect_timeout_s=1.0) as job:
         (line,) = job.start(1).finish()[1]
         assert line.startswith("InitializationFailed: ")
         assert "rank 0 did not make the segment" in line
@@ -228,7 +228,7 @@ say(said)
 say(outcome(comm.barrier).split(":")[0])
 comm.close()
 """
-    with Job(2, body) as job:
+    with ShmJob(2, body) as job:
         job.start().wait_for("waiting")
         deadline = time.monotonic() + 20
         while len(job.lines[0]) == 1 and time.monotonic() < deadline:  # until it waits inside the barrier
@@ -253,7 +253,7 @@ comm.barrier()
 comm.close()
 say(len(handled) > 0)
 """
-    with Job(2, body) as job:
+    with ShmJob(2, body) as job:
         job.start().wait_for("waiting")
         deadline = time.monotonic() + 20
         while "handled" not in job.lines[0] and time.monotonic() < deadline:
@@ -275,7 +275,7 @@ if rank == 1:
     comm.abort(7)
 time.sleep(60)
 """
-    with Job(3, body) as job:
+    with ShmJob(3, body) as job:
         job.start().wait_for("joined")
         job.go()
         codes = [job.processes[r].wait(20) for r in range(3)]
@@ -283,7 +283,7 @@ time.sleep(60)
 
 
 def test_two_processes_with_one_rank():
-    with Job(3, STARTING, connect_timeout_s=20.0) as job:
+    with ShmJob(3, STARTING, connect_timeout_s=20.0) as job:
         job.start(0, 1).wait_registered(0, 1)
         second = job.spawn(1)
         try:
@@ -295,7 +295,7 @@ def test_two_processes_with_one_rank():
 
 def test_a_zombie_has_ended():
     # the parent of the killed rank does not collect it before the others have noticed
-    with Job(2, "job['count'] = 1\n" + LOOPING) as job:
+    with ShmJob(2, "job['count'] = 1\n" + LOOPING) as job:
         job.start().wait_for("looping")
         os.kill(job.processes[1].pid, signal.SIGKILL)
         lines = job.finish(0, within_s=SOON_S)[0]
@@ -314,7 +314,7 @@ WITHOUT_PIDFD = {
 @pytest.mark.parametrize("victim", [0, 2])
 def test_a_death_is_seen_without_pidfds(victim, how):  # 10.7
     body = f"import errno\n{WITHOUT_PIDFD[how]}\njob['count'] = 1\n" + LOOPING
-    with Job(3, body) as job:
+    with ShmJob(3, body) as job:
         job.start().wait_for("looping")
         job.kill(victim)
         others = [r for r in range(3) if r != victim]
@@ -325,7 +325,7 @@ def test_a_death_is_seen_without_pidfds(victim, how):  # 10.7
 
 @pytest.mark.parametrize("body", [STARTING, "job['victim'] = 1\n" + CLOSING], ids=["start", "close"])
 def test_a_death_at_either_end_is_seen_without_pidfds(body):
-    with Job(3, "del os.pidfd_open\n" + body) as job:
+    with ShmJob(3, "del os.pidfd_open\n" + body) as job:
         if "closing" in body:
             job.start().wait_for("closing", 0, 2)
             job.wait_for("joined", 1)
@@ -350,7 +350,7 @@ if rank == 1:
     comm.abort(7)
 time.sleep(60)
 """
-    with Job(3, body) as job:
+    with ShmJob(3, body) as job:
         job.start().wait_for("joined")
         job.go()
         codes = [job.processes[r].wait(20) for r in range(3)]

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from tcp_jobs import TcpJob
+from rank_jobs import TcpJob
 
 NOTICED_S = 5.0
 """Within this time the others must know that a rank is gone."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tcp_jobs import TcpJob, receive, refusal_code
+from rank_jobs import TcpJob, receive, refusal_code
 
 from cobre.comm.config import TcpConfig
 from cobre.comm.errors import InitializationFailed, MissingConfiguration

@@ -6,6 +6,7 @@ import errno as error_codes
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -17,14 +18,16 @@ from numba.core.errors import TypingError
 from cobre.native import atomic_fetch_add, monotonic_ns
 from cobre.native.atomics import (
     atomic_compare_exchange,
+    atomic_fence,
     atomic_load,
     atomic_load_ordered,
     atomic_store,
     atomic_store_ordered,
     cpu_pause,
+    prefetch_to_write,
 )
 from cobre.native.libc import errno, futex_wait, futex_wake, poll, sched_yield
-from cobre.native.memory import address_of, copy_bytes, load_element, load_int32, load_int64
+from cobre.native.memory import address_of, borrowed, copy_bytes, load_element, load_int32, load_int64
 from cobre.native.signals import PENDING_SIZE, signal_handler_raised, take_pending
 
 
@@ -35,6 +38,7 @@ def exercise(array):
     refused = atomic_compare_exchange(array, 0, 5, 9)
     atomic_store_ordered(array, 1, atomic_load(array, 0) + atomic_load_ordered(array, 0))
     cpu_pause()
+    prefetch_to_write(array, 1)
     return old, refused, atomic_fetch_add(array, 1, 3)
 
 
@@ -70,6 +74,49 @@ def test_a_lock_of_compare_exchange_excludes():
     for thread in threads:
         thread.join(60)
     assert array.tolist() == [0, 200_000, 200_000]
+
+
+@njit(nogil=True)
+def store_then_look(flags, seen, mine, turns):
+    for turn in range(1, turns + 1):
+        atomic_store(flags, 16 * mine, turn)
+        atomic_fence()
+        seen[mine, turn - 1] = atomic_load(flags, 16 * (1 - mine))
+        atomic_store(flags, 16 * (2 + mine), turn)
+        looks = 0
+        while atomic_load(flags, 16 * (3 - mine)) < turn:  # until the other has looked, too
+            looks += 1
+            if looks > 100:
+                sched_yield()
+
+
+def test_a_fence_lets_one_of_two_see_the_other():
+    flags, seen = np.zeros(64, np.int64), np.zeros((2, 100_000), np.int64)
+    store_then_look(flags, seen, 0, 0)
+    threads = [
+        threading.Thread(target=store_then_look, args=(flags, seen, mine, seen.shape[1])) for mine in (0, 1)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    turns = np.arange(1, seen.shape[1] + 1)
+    assert not ((seen[0] < turns) & (seen[1] < turns)).any()
+
+
+@njit
+def borrow_parts(array, number):
+    view = borrowed(array)
+    view[1] = borrowed(number)
+    return view[1:].sum() + len(borrowed(view))
+
+
+def test_a_borrowed_array_is_the_array_and_leaves_its_owner_alone():
+    array = np.arange(4.0)
+    references = sys.getrefcount(array)
+    assert borrow_parts(array, 5.0) == 14.0
+    assert array.tolist() == [0.0, 5.0, 2.0, 3.0]
+    assert sys.getrefcount(array) == references
 
 
 @njit

@@ -1,7 +1,8 @@
 """Latency and bandwidth of the backends of this machine: ``python -m cobre.comm bench``.
 
-All times are taken in nopython code, on rank 0, call after call; those of mpi4py in a Python loop. A figure
-is the median of the medians of several repetitions.
+All times are taken in nopython code, on rank 0, call after call; those of mpi4py in a Python loop, on the
+same buffers and in turns with MPI from nopython code. A figure is the median of the medians of several
+repetitions.
 """
 
 from cobre.comm.bench.plan import OPERATIONS, Operation, Result

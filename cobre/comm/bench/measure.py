@@ -84,8 +84,34 @@ def _time_gather_shared(kernel, times, send, recv, other, counts, displs):  # ty
     return OK
 
 
+class _Buffers:
+    """What one operation works on: the same arrays for everything that is compared with each other."""
+
+    def __init__(self, communicator: Communicator, operation: Operation) -> None:
+        count, size = operation.count, communicator.size
+        received = operation.received_bytes(size) // 8
+        self.send = np.full(count, float(communicator.rank))
+        self.counts, self.displs = np.full(size, count, np.int64), count * np.arange(size, dtype=np.int64)
+        self.regions: list[Any] = []
+        if operation.kind == "gather_shared":
+            self.regions = [communicator.create_shared_region(received, np.float64) for _ in range(2)]
+            for region in self.regions:
+                region.fence()
+        else:
+            self.recv = np.zeros(received)
+
+    def close(self) -> None:
+        """Give the regions back."""
+        for region in self.regions:
+            region.close()
+
+
 def measure_communicator(
-    communicator: Communicator, operations: Sequence[Operation], repetitions: int, column: str
+    communicator: Communicator,
+    operations: Sequence[Operation],
+    repetitions: int,
+    column: str,
+    mpi: Any = None,
 ) -> list[Result]:
     """Measure a communicator's kernel; called on all ranks.
 
@@ -99,118 +125,116 @@ def measure_communicator(
         How often each is repeated.
     column
         What the results are called.
-    """
-    results = []
-    for operation in operations:
-        entry, arguments, regions = _arguments(communicator, operation)
-        warm = np.zeros(_WARM_CALLS, np.int64)
-        compile_for(
-            entry, f"bench-{communicator.backend}{entry.__name__}", communicator.kernel, warm, *arguments
-        )
-        _check(communicator, entry(communicator.kernel, warm, *arguments))
-        agreed = np.array([_affordable(operation, warm)], np.int64)
-        communicator.broadcast(agreed, 0)
-        repeated = []
-        for _ in range(repetitions):
-            _check(communicator, entry(communicator.kernel, warm, *arguments))
-            times = np.zeros(agreed[0], np.int64)
-            _check(communicator, entry(communicator.kernel, times, *arguments))
-            repeated.append(times)
-        results.append(summary(column, communicator.size, operation, repeated))
-        del arguments
-        for region in regions:
-            region.close()
-    return results
-
-
-def _arguments(communicator: Communicator, operation: Operation) -> tuple[Any, tuple[Any, ...], list[Any]]:
-    count, size = operation.count, communicator.size
-    send = np.full(count, float(communicator.rank))
-    counts, displs = np.full(size, count, np.int64), count * np.arange(size, dtype=np.int64)
-    if operation.kind == "barrier":
-        return _time_barrier, (), []
-    if operation.kind == "allreduce":
-        return _time_allreduce, (send, np.zeros(count)), []
-    if operation.kind == "broadcast":
-        return _time_broadcast, (send,), []
-    if operation.kind == "allgatherv":
-        return _time_allgatherv, (send, np.zeros(count * size), counts, displs), []
-    regions = [communicator.create_shared_region(count * size, np.float64) for _ in range(2)]
-    for region in regions:
-        region.fence()
-    targets = tuple(region.target for region in regions)
-    return _time_gather_shared, (send, *targets, counts, displs), regions
-
-
-def _affordable(operation: Operation, warm: Times) -> int:
-    """Return how many calls fit into the time of a repetition; fewer where ranks wait for a CPU."""
-    return int(np.clip(_REPETITION_NS // max(int(np.median(warm)), 1), _WARM_CALLS, operation.calls))
-
-
-def _check(communicator: Communicator, status: int) -> None:
-    if status != OK:
-        raise error_from_status(status, communicator.detail)
-
-
-def measure_mpi4py(mpi: Any, operations: Sequence[Operation], repetitions: int, column: str) -> list[Result]:
-    """Measure mpi4py as a Python program calls it, on a duplicate of the world; called on all ranks.
-
-    Parameters
-    ----------
     mpi
-        The module ``mpi4py.MPI``.
-    operations
-        What to measure; gathers into shared regions are left out.
-    repetitions, column
-        As in :func:`measure_communicator`.
+        The module ``mpi4py.MPI``: measure it, too, as a Python program calls it, on a duplicate of the world.
+        Its repetitions alternate with those of the kernel, so that both meet the same disturbances.
+        Gathers into shared regions are left out.
+
+    Returns
+    -------
+    list of Result
+        In the order of operations, those of mpi4py (named ``"<column> mpi4py"``) after those of the kernel.
     """
-    world = mpi.COMM_WORLD.Dup()
-    results = []
+    world = None if mpi is None else mpi.COMM_WORLD.Dup()
+    kernel_results, python_results = [], []
     for operation in operations:
-        if operation.kind == "gather_shared":
-            continue
-        before, call, after = _mpi4py_calls(mpi, world, operation)
-        warm = _python_loop(before, call, after, _WARM_CALLS)
-        calls = world.bcast(_affordable(operation, warm))
-        repeated = []
-        for _ in range(repetitions):
-            _python_loop(before, call, after, _WARM_CALLS)
-            repeated.append(_python_loop(before, call, after, calls))
-        results.append(summary(column, world.size, operation, repeated))
-    world.Free()
-    return results
+        buffers = _Buffers(communicator, operation)
+        loops = [_kernel_loop(communicator, operation, buffers)]
+        if world is not None and operation.kind != "gather_shared":
+            loops.append(_mpi4py_loop(mpi, world, operation, buffers))
+        first, *others = _alternate(communicator, operation, loops, repetitions)
+        kernel_results.append(summary(column, communicator.size, operation, first))
+        python_results += [
+            summary(f"{column} mpi4py", communicator.size, operation, times) for times in others
+        ]
+        del loops
+        buffers.close()
+    if world is not None:
+        world.Free()
+    return kernel_results + python_results
 
 
-def _mpi4py_calls(
-    mpi: Any, world: Any, operation: Operation
-) -> tuple[Callable[[], None] | None, Callable[[], None], Callable[[], None] | None]:
-    count, size = operation.count, world.size
-    send, recv = np.full(count, float(world.rank)), np.zeros(count)
+Loop = Callable[[int], Times]
+"""Makes so many calls and returns the time of each."""
+
+
+def _alternate(
+    communicator: Communicator, operation: Operation, loops: Sequence[Loop], repetitions: int
+) -> list[list[Times]]:
+    """Return the times of each loop, one array for each repetition."""
+    slowest = max(float(np.median(loop(_WARM_CALLS))) for loop in loops)
+    # fewer calls than wanted where ranks wait for a CPU
+    affordable = np.clip(_REPETITION_NS // max(slowest, 1.0), _WARM_CALLS, operation.calls)
+    calls = np.array([affordable], np.int64)
+    communicator.broadcast(calls, 0)
+    repeated: list[list[Times]] = [[] for _ in loops]
+    for _ in range(repetitions):
+        for loop, times in zip(loops, repeated, strict=True):
+            loop(_WARM_CALLS)
+            times.append(loop(int(calls[0])))
+    return repeated
+
+
+def _kernel_loop(communicator: Communicator, operation: Operation, buffers: _Buffers) -> Loop:
+    entry, arguments = _kernel_call(operation, buffers)
+    kernel = communicator.kernel
+    name = f"bench-{communicator.backend}{entry.__name__}"
+    compile_for(entry, name, kernel, np.zeros(_WARM_CALLS, np.int64), *arguments)
+
+    def loop(calls: int) -> Times:
+        times = np.zeros(calls, np.int64)
+        status = entry(kernel, times, *arguments)
+        if status != OK:
+            raise error_from_status(status, communicator.detail)
+        return times
+
+    return loop
+
+
+def _kernel_call(operation: Operation, buffers: _Buffers) -> tuple[Any, tuple[Any, ...]]:
+    places = (buffers.counts, buffers.displs)
     if operation.kind == "barrier":
-        return None, world.Barrier, None
+        return _time_barrier, ()
     if operation.kind == "allreduce":
-        return None, lambda: world.Allreduce(send, recv, mpi.SUM), None
+        return _time_allreduce, (buffers.send, buffers.recv)
     if operation.kind == "broadcast":
-        return world.Barrier, lambda: world.Bcast(send, 0), world.Barrier
-    gathered = np.zeros(count * size)
-    counts, displs = [count] * size, [count * rank for rank in range(size)]
-    return None, lambda: world.Allgatherv(send, [gathered, counts, displs, mpi.DOUBLE]), None
+        return _time_broadcast, (buffers.send,)
+    if operation.kind == "allgatherv":
+        return _time_allgatherv, (buffers.send, buffers.recv, *places)
+    targets = tuple(region.target for region in buffers.regions)
+    return _time_gather_shared, (buffers.send, *targets, *places)
 
 
-def _python_loop(
-    before: Callable[[], None] | None, call: Callable[[], None], after: Callable[[], None] | None, calls: int
-) -> Times:
-    times = np.zeros(calls, np.int64)
+def _mpi4py_loop(mpi: Any, world: Any, operation: Operation, buffers: _Buffers) -> Loop:
+    call = _mpi4py_call(mpi, world, operation, buffers)
+    barriers = operation.kind == "broadcast"  # as around that of the kernel
     clock = time.perf_counter_ns
-    for k in range(calls):
-        if before is not None:
-            before()
-        start = clock()
-        call()
-        if after is not None:
-            after()
-        times[k] = clock() - start
-    return times
+
+    def loop(calls: int) -> Times:
+        times = np.zeros(calls, np.int64)
+        for k in range(calls):
+            if barriers:
+                world.Barrier()
+            start = clock()
+            call()
+            if barriers:
+                world.Barrier()
+            times[k] = clock() - start
+        return times
+
+    return loop
+
+
+def _mpi4py_call(mpi: Any, world: Any, operation: Operation, buffers: _Buffers) -> Callable[[], None]:
+    send = buffers.send
+    if operation.kind == "barrier":
+        return world.Barrier  # type: ignore[no-any-return]
+    if operation.kind == "allreduce":
+        return lambda: world.Allreduce(send, buffers.recv, mpi.SUM)
+    if operation.kind == "broadcast":
+        return lambda: world.Bcast(send, 0)
+    recv = [buffers.recv, buffers.counts.tolist(), buffers.displs.tolist(), mpi.DOUBLE]
+    return lambda: world.Allgatherv(send, recv)
 
 
 @njit(cache=True, nogil=True)

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from cobre.comm.bench.measure import measure_communicator, measure_mpi4py
+from cobre.comm.bench.measure import measure_communicator
 from cobre.comm.bench.plan import Operation
 from cobre.comm.mpi import MpiCommunicator
 
@@ -22,10 +22,9 @@ def main() -> None:
     given = parser.parse_args()
     operations = [Operation(**operation) for operation in json.loads(given.operations)]
     with MpiCommunicator() as communicator:
-        results = measure_communicator(communicator, operations, given.repetitions, given.name)
         from mpi4py import MPI
 
-        results += measure_mpi4py(MPI, operations, given.repetitions, f"{given.name} mpi4py")
+        results = measure_communicator(communicator, operations, given.repetitions, given.name, MPI)
         if communicator.rank == 0:
             given.output.write_text(json.dumps([asdict(result) for result in results]))
 

@@ -1,8 +1,8 @@
 """The processes that checks run in: started once for a backend and a number of ranks, for all checks.
 
 The job tells its ranks over a local socket what to do, and hears how it went; that connection is not the
-communicator under test, so that a check that fails, hangs or kills a rank is reported like any other, and the
-next one runs in new processes.
+communicator under test, so that a check that fails, hangs or kills a rank is reported like any other. After
+it the next one runs in new processes; where a rank was meant to die and all others passed, only in one.
 """
 
 from __future__ import annotations
@@ -94,11 +94,12 @@ class ConformanceJob:
     def __init__(self, target: Target, size: int) -> None:
         self.target = target
         self.size = size
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self._links: list[_Link] = []
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}  # by rank; a launcher's is at 0
+        self._links: dict[int, _Link] = {}
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._output: IO[bytes] | None = None
         self._kept_session = new_session()
+        self._keeps_communicator = False
 
     def __enter__(self) -> ConformanceJob:
         return self
@@ -128,10 +129,12 @@ class ConformanceJob:
             "timeout_s": check.timeout_s or DEFAULT_TIMEOUT_SECONDS,
             "keep": False,
         }
-        outcomes = self._order(order, _DEATH_SECONDS if check.victim is not None else _CHECK_SECONDS)
+        patience_s = _DEATH_SECONDS if check.victim is not None else _CHECK_SECONDS
+        outcomes = self._order(order, patience_s, check.victim)
         if check.victim is not None:
             outcomes = [_judge_victim(outcome, check.victim) for outcome in outcomes]
-            self.close()  # nothing goes on with a rank less
+            if self._links:
+                self._bury(check.victim)
         left = self.target.leftovers(session) if self.target.leftovers is not None else []
         if left and all(outcome.fault is None for outcome in outcomes):
             outcomes[0] = RankOutcome(0, f"left behind: {', '.join(left)}")
@@ -150,6 +153,7 @@ class ConformanceJob:
             Further arguments.
         """
         self._start()
+        self._keeps_communicator = True
         order = {
             "do": "call",
             "function": function,
@@ -166,18 +170,20 @@ class ConformanceJob:
 
     def close(self) -> None:
         """End the ranks; the next check starts new ones."""
-        for link in self._links:
+        processes = list(self._processes.values())
+        for link in self._links.values():
             try:
                 link.tell({"do": "end"})
             except OSError:
                 break  # dead already: the others are ended below
         else:
-            _wait_for_all(self._processes, _END_SECONDS)
-        for link in self._links:
+            _wait_for_all(processes, _END_SECONDS)
+        for link in self._links.values():
             link.connection.close()
-        end_processes(self._processes)
-        self._links, self._processes = [], []
+        end_processes(processes)
+        self._links, self._processes = {}, {}
         self._kept_session = new_session()
+        self._keeps_communicator = False
         if self._output is not None:
             self._output.close()
             self._output = None
@@ -186,18 +192,22 @@ class ConformanceJob:
             self._directory = None
 
     def _start(self) -> None:
-        if self._links:
+        missing = [rank for rank in range(self.size) if rank not in self._links]
+        if not missing:
             return
-        self._directory = tempfile.TemporaryDirectory(prefix="cobre-conformance-")
-        self._output = (Path(self._directory.name) / "output").open("w+b")
-        path = str(Path(self._directory.name) / "socket")
+        if self._directory is None:
+            self._directory = tempfile.TemporaryDirectory(prefix="cobre-conformance-")
+            self._output = (Path(self._directory.name) / "output").open("w+b")
+        path = Path(self._directory.name) / "socket"
         try:
             with socket.socket(socket.AF_UNIX) as listener:
-                listener.bind(path)
+                listener.bind(str(path))
                 listener.listen(self.size)
-                arguments = ["--socket", path, "--factory", self.target.factory]
-                for command, environment in self.target.commands(self.size, arguments):
-                    process = subprocess.Popen(
+                arguments = ["--socket", str(path), "--factory", self.target.factory]
+                commands = self.target.commands(self.size, arguments)
+                for rank in missing if self.target.launcher is None else [0]:
+                    command, environment = commands[rank]
+                    self._processes[rank] = subprocess.Popen(
                         command,
                         env=environment,
                         stdin=subprocess.DEVNULL,
@@ -206,21 +216,25 @@ class ConformanceJob:
                         start_new_session=True,
                         preexec_fn=partial(bind_to_parent, os.getpid(), signal.SIGTERM),
                     )
-                    self._processes.append(process)
-                self._links = self._accept(listener)
+                self._links.update(self._accept(listener, len(missing)))
+            path.unlink()
         except BaseException:
             self.close()
             raise
 
-    def _accept(self, listener: socket.socket) -> list[_Link]:
+    def _bury(self, victim: int) -> None:
+        self._links.pop(victim).connection.close()
+        end_processes([self._processes.pop(victim)])
+
+    def _accept(self, listener: socket.socket, count: int) -> dict[int, _Link]:
         deadline = time.monotonic() + _START_SECONDS
         links: dict[int, _Link] = {}
-        while len(links) < self.size:
+        while len(links) < count:
             listener.settimeout(0.2)
             try:
                 connection, _ = listener.accept()
             except TimeoutError:
-                ended = [process.returncode for process in self._processes if process.poll() is not None]
+                ended = [p.returncode for p in self._processes.values() if p.poll() is not None]
                 if ended or time.monotonic() > deadline:
                     text = f"the ranks did not start (exit codes {ended}):\n{self._last_output()}"
                     raise RuntimeError(text) from None
@@ -235,20 +249,22 @@ class ConformanceJob:
             else:
                 links[hello[0]["rank"]] = link
                 connection.settimeout(None)
-        return [links[rank] for rank in range(self.size)]
+        return links
 
-    def _order(self, order: dict[str, Any], patience_s: float) -> list[RankOutcome]:
+    def _order(
+        self, order: dict[str, Any], patience_s: float, victim: int | None = None
+    ) -> list[RankOutcome]:
         outcomes: dict[int, RankOutcome] = {}
         syncing: set[int] = set()
         published: dict[int, Any] = {}
         deadline = time.monotonic() + patience_s
-        for rank, link in enumerate(self._links):
+        for rank, link in self._links.items():
             try:
                 link.tell(order)
             except OSError:
                 outcomes[rank] = RankOutcome(rank, f"died:\n{self._last_output()}", died=True)
         with selectors.DefaultSelector() as selector:
-            for rank, link in enumerate(self._links):
+            for rank, link in self._links.items():
                 if rank not in outcomes:
                     selector.register(link.connection, selectors.EVENT_READ, rank)
             while len(outcomes) < self.size:
@@ -271,7 +287,7 @@ class ConformanceJob:
                 if 0 in published and len(published.keys() | outcomes.keys()) == self.size:
                     self._answer(set(published), {"published": published[0]})
                     published.clear()
-        return self._complete(outcomes, patience_s)
+        return self._complete(outcomes, patience_s, victim)
 
     def _answer(self, ranks: set[int], answer: dict[str, Any]) -> None:
         for rank in sorted(ranks):
@@ -279,13 +295,21 @@ class ConformanceJob:
         if "synced" in answer:
             ranks.clear()
 
-    def _complete(self, outcomes: dict[int, RankOutcome], patience_s: float) -> list[RankOutcome]:
+    def _complete(
+        self, outcomes: dict[int, RankOutcome], patience_s: float, victim: int | None
+    ) -> list[RankOutcome]:
         hung = [rank for rank in range(self.size) if rank not in outcomes]
         for rank in hung:
             outcomes[rank] = RankOutcome(rank, f"no answer within {patience_s} s")
         result = [outcomes[rank] for rank in range(self.size)]
-        if hung or any(outcome.died for outcome in result):
-            end_processes(self._processes)
+        if victim is None:
+            sound = not hung and not any(outcome.died for outcome in result)
+        else:
+            # the others go on, unless the launcher has ended them or a communicator is kept with the dead one
+            sound = all(outcome.died if outcome.rank == victim else not outcome.fault for outcome in result)
+            sound = sound and self.target.launcher is None and not self._keeps_communicator
+        if not sound:
+            end_processes(list(self._processes.values()))
             self.close()
         return result
 
@@ -297,7 +321,7 @@ class ConformanceJob:
 
 
 def _messages(
-    ready: list[tuple[selectors.SelectorKey, int]], selector: selectors.BaseSelector, links: list[_Link]
+    ready: list[tuple[selectors.SelectorKey, int]], selector: selectors.BaseSelector, links: dict[int, _Link]
 ) -> Iterator[tuple[int, dict[str, Any] | None]]:
     for key, _ in ready:
         rank: int = key.data
