@@ -21,19 +21,16 @@ class _RepeatedKeys(dict[str, Any]):
     repeated: tuple[str, ...] = ()
 
 
-def read_json(root: Path, path: str, reporter: Reporter) -> dict[str, Any] | None:
-    """Read the JSON object in ``root/path``.
+def decode_json(data: bytes, path: str, reporter: Reporter) -> dict[str, Any] | None:
+    """Return the JSON object in the content of a file.
 
     Repeated keys are reported and the last value is kept, as most parsers do.
 
     Returns
     -------
     dict or None
-        ``None`` when the file cannot be read as a JSON object (a problem says why).
+        ``None`` when the content is no JSON object (a problem says why).
     """
-    data = read_bytes(root, path, reporter)
-    if data is None:
-        return None
     document = _decode(data, path, reporter)
     if document is None:
         return None
