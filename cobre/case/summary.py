@@ -111,8 +111,8 @@ class CaseSummary:
 
     def rows(self) -> dict[str, str]:
         """Return the lines of the table, by title."""
-        counts = [f"{count} {kind.replace('_', ' ')}" for kind, count in self.entities.items() if count]
-        blocks = f"{_span(self.blocks)} blocks each"
+        counts = [_count(count, kind.replace("_", " ")) for kind, count in self.entities.items() if count]
+        blocks = f"{_span(self.blocks)} {'block' if max(self.blocks) == 1 else 'blocks'} each"
         if self.chronological_stages:
             blocks += f", chronological in {self.chronological_stages}"
         limit = f"{self.max_iterations} iterations"
@@ -126,7 +126,7 @@ class CaseSummary:
             "stages": f"{self.stages} from {days}, {self.hours:g} hours; {blocks}",
             "policy graph": "chain" if self.graph == "chain" else f"{self.nodes} nodes",
             "openings": f"{_span(self.openings)} a {'stage' if self.graph == 'chain' else 'node'}, "
-            f"{_big(self.paths)} paths",
+            f"{_count(self.paths, 'paths')}",
             **{name.replace("_", " "): text for name, text in self.uncertainty.items()},
             "training": f"{limit}, {passes}; seed {self.seed}",
         }
@@ -199,7 +199,7 @@ def _describe(std: NDArray[np.float64], external: object, case: Case, word: str)
     if noisy:
         methods = sorted({stage.sampling_method for stage in case.stages})
         parts.append(f"independent normal noise at {noisy} of {entities} {word} ({', '.join(methods)})")
-    return "; ".join(parts) or (f"without noise at {entities} {word}" if entities else "none")
+    return "; ".join(parts) or (f"without noise at {_count(entities, word)}" if entities else "none")
 
 
 def _paths(case: Case, openings: tuple[int, ...]) -> int:
@@ -250,5 +250,8 @@ def _span(values: tuple[int, ...]) -> str:
     return str(least) if least == most else f"{least} to {most}"
 
 
-def _big(count: int) -> str:
-    return str(count) if count < 10**7 else f"about 10^{len(str(count)) - 1}"
+def _count(count: int, words: str) -> str:
+    """Return a number with its noun, which is given in the plural."""
+    if count == 1:
+        return f"1 {words.removesuffix('es') if words == 'buses' else words.removesuffix('s')}"
+    return f"{count if count < 10**7 else f'about 10^{len(str(count)) - 1}'} {words}"

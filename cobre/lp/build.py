@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cobre.case.model import Case
+from cobre.case.model import Case, Stage
 from cobre.errors import CobreError
 from cobre.lp.assembly import AssembledLp
 from cobre.lp.scaling import cost_scale_of
@@ -55,10 +55,10 @@ def build_templates(
         openings = Openings(tree.inflow_m3s[rows], tree.load_mw[rows], tree.ncs_mw[rows])
         built.append(build_stage(case, topology, layout, position, openings))
     scale = case.training.cost_scale_factor or cost_scale_of([lp.cost for lp, _ in built])
-    floors = _future_cost_floors(case, [lp for lp, _ in built])
+    floors = future_cost_floors(case.stages, [lp for lp, _ in built])
     templates: dict[int, StageTemplate] = {}
     for position, (here, (lp, state_columns)) in enumerate(zip(nodes, built, strict=True)):
-        of_stage = _template(case, position, lp, state_columns, scale, floors[position])
+        of_stage = stage_template(case, position, lp, state_columns, scale, floors[position])
         openings_of_node = [tree.rows(node).stop - tree.rows(node).start for node in here]
         parts = np.split(of_stage.opening_rhs, np.cumsum(openings_of_node)[:-1])
         for node, rhs in zip(here, parts, strict=True):
@@ -74,9 +74,18 @@ def _nodes_by_stage(case: Case) -> list[list[int]]:
     return nodes
 
 
-def _template(
+def stage_template(
     case: Case, position: int, lp: AssembledLp, state_columns: Sequence[int], scale: float, floor: float
 ) -> StageTemplate:
+    """Return the template of a stage; the limits of the future cost are set in ``lp`` itself.
+
+    Parameters
+    ----------
+    scale
+        $ per unit of objective.
+    floor
+        Least future cost, $.
+    """
     stage = case.stages[position]
     is_last = position == len(case.stages) - 1
     theta = int(lp.index.columns[FUTURE_COST].ids)
@@ -107,11 +116,11 @@ def _template(
     )
 
 
-def _future_cost_floors(case: Case, stages: Sequence[AssembledLp]) -> list[float]:
+def future_cost_floors(stages: Sequence[Stage], lps: Sequence[AssembledLp]) -> list[float]:
     """Return for each stage a lower bound ($) of the cost of all stages after it."""
     floors: list[float] = []
     after = 0.0
-    for stage, lp in zip(reversed(case.stages), reversed(stages), strict=True):
+    for stage, lp in zip(reversed(stages), reversed(lps), strict=True):
         floors.append(after)
         cheapest = lp.cheapest_cost()
         if not math.isfinite(cheapest):
