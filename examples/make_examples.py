@@ -6,195 +6,41 @@ derivation of each optimum is in the README.md beside the case.
 
 from __future__ import annotations
 
-import itertools
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-Json = dict[str, Any]
-START = "2000-01-01"
-"""``operational_start_date`` of every entity; it has no effect on dispatch."""
+from cobre.case.templates.parts import (
+    Json,
+    bus,
+    config,
+    entity,
+    hydro,
+    initial_storage,
+    line,
+    load_factors,
+    penalties,
+    production,
+    seasonal_stats,
+    stages,
+    table,
+    thermal,
+)
 
 
 def write_case(directory: Path, files: dict[str, Json], tables: dict[str, pa.Table]) -> None:
     """Write JSON files and Parquet tables (zstd) of one case under ``directory``."""
-    for name, content in files.items():
+    for name, document in files.items():
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    for name, table in tables.items():
+        path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    for name, content in tables.items():
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, path, compression="zstd")
-
-
-def config(forward_passes: int, iterations: int, inflow_method: str = "none") -> Json:
-    """``config.json``: how many forward passes and iterations."""
-    return {
-        "training": {
-            "tree_seed": 42,
-            "selection": {"method": "sampled", "forward_passes": forward_passes},
-            "stopping_rules": [{"type": "iteration_limit", "limit": iterations}],
-        },
-        "modeling": {"inflow_non_negativity": {"method": inflow_method}},
-    }
-
-
-def penalties(deficit_segments: list[Json], exchange_cost: float = 1.0, outflow_below: float = 500.0) -> Json:
-    """``penalties.json``: what unserved load and broken operating rules cost."""
-    return {
-        "bus": {"deficit_segments": deficit_segments, "excess_cost": 0.1},
-        "line": {"exchange_cost": exchange_cost},
-        "non_controllable_source": {"curtailment_cost": 0.01},
-        "hydro": {
-            "spillage_cost": 0.01,
-            "diversion_cost": 0.01,
-            "turbined_cost": 0.0,
-            "storage_violation_below_cost": 10000.0,
-            "filling_target_violation_cost": 10000.0,
-            "turbined_violation_below_cost": 500.0,
-            "outflow_violation_below_cost": outflow_below,
-            "outflow_violation_above_cost": 500.0,
-            "generation_violation_below_cost": 500.0,
-            "evaporation_violation_cost": 5000.0,
-            "water_withdrawal_violation_cost": 5000.0,
-            "inflow_nonnegativity_cost": 5000.0,
-        },
-    }
-
-
-def stages(
-    dates: list[str], hours: dict[str, float], annual_discount_rate: float = 0.0, num_openings: int = 1
-) -> Json:
-    """``stages.json``: consecutive stages between ``dates``, all with the same blocks."""
-    blocks = [{"id": k, "name": name, "hours": value} for k, (name, value) in enumerate(hours.items())]
-    return {
-        "policy_graph": {"type": "finite_horizon", "annual_discount_rate": annual_discount_rate},
-        "stages": [
-            {"id": t, "start_date": start, "end_date": end, "blocks": blocks, "num_openings": num_openings}
-            for t, (start, end) in enumerate(itertools.pairwise(dates))
-        ],
-    }
-
-
-def bus(bus_id: int, name: str) -> Json:
-    """Return an entry of ``buses.json`` with the global deficit segments."""
-    return {"id": bus_id, "name": name, "operational_start_date": START}
-
-
-def thermal(
-    plant_id: int, name: str, cost: float, max_mw: float, bus_id: int = 0, min_mw: float = 0.0
-) -> Json:
-    """Return an entry of ``thermals.json``."""
-    return {
-        "id": plant_id,
-        "name": name,
-        "operational_start_date": START,
-        "bus_id": bus_id,
-        "cost_per_mwh": cost,
-        "generation": {"min_mw": min_mw, "max_mw": max_mw},
-    }
-
-
-def hydro(
-    hydro_id: int,
-    name: str,
-    storage_hm3: tuple[float, float],
-    groups: list[tuple[str, int, float, float]],
-    downstream_id: int | None = None,
-    min_outflow_m3s: float = 0.0,
-) -> Json:
-    """Return an entry of ``hydros.json``; a group is (name, bus, max MW, max m3/s)."""
-    return {
-        "id": hydro_id,
-        "name": name,
-        "operational_start_date": START,
-        "downstream_id": downstream_id,
-        "reservoir": {"min_storage_hm3": storage_hm3[0], "max_storage_hm3": storage_hm3[1]},
-        "outflow": {"min_outflow_m3s": min_outflow_m3s, "max_outflow_m3s": None},
-        "generation": {
-            "model": "constant_productivity",
-            "min_turbined_m3s": 0.0,
-            "max_turbined_m3s": sum(group[3] for group in groups),
-            "min_generation_mw": 0.0,
-            "max_generation_mw": sum(group[2] for group in groups),
-        },
-        "unit_groups": [
-            {
-                "id": g,
-                "name": group_name,
-                "bus_id": bus_id,
-                "min_generation_mw": 0.0,
-                "max_generation_mw": max_mw,
-                "min_turbined_m3s": 0.0,
-                "max_turbined_m3s": max_m3s,
-            }
-            for g, (group_name, bus_id, max_mw, max_m3s) in enumerate(groups)
-        ],
-    }
-
-
-def productivity(values: list[float]) -> Json:
-    """``hydro_production_models.json``: one constant productivity for each plant."""
-    return {
-        "production_models": [
-            {
-                "hydro_id": h,
-                "selection_mode": "stage_ranges",
-                "stage_ranges": [
-                    {
-                        "start_stage_id": 0,
-                        "end_stage_id": None,
-                        "model": "constant_productivity",
-                        "productivity_mw_per_m3s": value,
-                    }
-                ],
-            }
-            for h, value in enumerate(values)
-        ]
-    }
-
-
-def initial_storage(values_hm3: list[float]) -> Json:
-    """``initial_conditions.json``."""
-    storage = [{"hydro_id": h, "value_hm3": value} for h, value in enumerate(values_hm3)]
-    return {"storage": storage, "filling_storage": []}
-
-
-def load_factors(factors: list[list[float]], n_stages: int) -> Json:
-    """``load_factors.json``: for each bus one factor a block, the same in every stage."""
-    return {
-        "load_factors": [
-            {
-                "bus_id": b,
-                "stage_id": t,
-                "block_factors": [{"block_id": k, "factor": factor} for k, factor in enumerate(row)],
-            }
-            for b, row in enumerate(factors)
-            for t in range(n_stages)
-        ]
-    }
-
-
-def seasonal_stats(
-    entity: str, unit: str, mean: list[list[float]], std: list[list[float]] | None = None
-) -> pa.Table:
-    """Return a table of means and standard deviations, given as one list of stages for each entity."""
-    std = std or [[0.0] * len(row) for row in mean]
-    rows = [(e, t, mean[e][t], std[e][t]) for e in range(len(mean)) for t in range(len(mean[e]))]
-    ids, stage_ids, means, stds = zip(*rows, strict=True)
-    return pa.table(
-        {
-            f"{entity}_id": pa.array(ids, pa.int32()),
-            "stage_id": pa.array(stage_ids, pa.int32()),
-            f"mean_{unit}": pa.array(means, pa.float64()),
-            f"std_{unit}": pa.array(stds, pa.float64()),
-        }
-    )
+        pq.write_table(content, path, compression="zstd")
 
 
 def thermal_merit_order(directory: Path) -> None:
@@ -232,18 +78,7 @@ def two_plant_cascade(directory: Path) -> None:
         "stages.json": stages(months, {"peak": 120.0, "base": 600.0}),
         "initial_conditions.json": initial_storage([40.0, 20.0]),
         "system/buses.json": {"buses": [bus(0, "North"), bus(1, "South")]},
-        "system/lines.json": {
-            "lines": [
-                {
-                    "id": 0,
-                    "name": "North-South",
-                    "operational_start_date": START,
-                    "source_bus_id": 0,
-                    "target_bus_id": 1,
-                    "capacity": {"direct_mw": 40.0, "reverse_mw": 40.0},
-                }
-            ]
-        },
+        "system/lines.json": {"lines": [line(0, "North-South", (0, 1), (40.0, 40.0))]},
         "system/hydros.json": {
             "hydros": [
                 hydro(
@@ -262,7 +97,7 @@ def two_plant_cascade(directory: Path) -> None:
                 ),
             ]
         },
-        "system/hydro_production_models.json": productivity([0.8, 0.5]),
+        "system/hydro_production_models.json": production([0.8, 0.5]),
         "system/thermals.json": {
             "thermals": [
                 thermal(0, "North gas", cost=50.0, max_mw=60.0, bus_id=0),
@@ -298,7 +133,7 @@ def random_inflow(directory: Path) -> None:
                 hydro(1, "Vale", (5.0, 5.0), [("Vale", 0, 52.0, 130.0)], min_outflow_m3s=15.0),
             ]
         },
-        "system/hydro_production_models.json": productivity([0.9, 0.4]),
+        "system/hydro_production_models.json": production([0.9, 0.4]),
         "system/thermals.json": {
             "thermals": [
                 thermal(0, "Gas", cost=55.0, max_mw=40.0),
@@ -319,10 +154,191 @@ def random_inflow(directory: Path) -> None:
     write_case(directory, files, tables)
 
 
+def head_effect(directory: Path) -> None:
+    """A plant whose generation depends on storage, by given planes: when to draw the reservoir down."""
+    months = ["2024-04-01", "2024-05-01", "2024-05-31"]
+    files = {
+        "config.json": config(forward_passes=1, iterations=15),
+        "penalties.json": penalties([{"depth_mw": None, "cost": 1000.0}]),
+        "stages.json": stages(months, {"month": 720.0}),
+        "initial_conditions.json": initial_storage([200.0]),
+        "system/buses.json": {"buses": [bus(0, "Plain")]},
+        "system/lines.json": {"lines": []},
+        "system/hydros.json": {
+            "hydros": [hydro(0, "Dam", (100.0, 400.0), [("Dam", 0, 60.0, 100.0)], model="fpha")]
+        },
+        "system/hydro_production_models.json": production(
+            [{"model": "fpha", "fpha_config": {"source": "precomputed"}}]
+        ),
+        "system/thermals.json": {"thermals": [thermal(0, "Gas", cost=50.0, max_mw=200.0)]},
+    }
+    tables = {
+        "system/fpha_hyperplanes.parquet": table(
+            hydro_id=[0, 0],
+            plane_id=[0, 1],
+            gamma_0=[0.0, 5.0],
+            gamma_v=[0.0, 0.05],
+            gamma_q=[0.6, 0.4],
+            gamma_s=[0.0, 0.0],
+        ),
+        "system/hydro_energy_productivity.parquet": table(
+            hydro_id=[0, 0],
+            stage_id=[0, 1],
+            equivalent_productivity_mw_per_m3s=[0.58, 0.58],
+            reference_outflow_m3s=[None, None],
+            specific_productivity_mw_per_m3s_per_m=[None, None],
+        ),
+        "scenarios/inflow_seasonal_stats.parquet": seasonal_stats("hydro", "m3s", [[50.0, 50.0]]),
+        "scenarios/load_seasonal_stats.parquet": seasonal_stats("bus", "mw", [[150.0, 150.0]]),
+    }
+    write_case(directory, files, tables)
+
+
+def pumped_storage(directory: Path) -> None:
+    """Chronological blocks: water must be pumped up before it can be turbined."""
+    days = ["2024-07-01", "2024-07-02", "2024-07-03"]
+    files = {
+        "config.json": config(forward_passes=1, iterations=10),
+        "penalties.json": penalties([{"depth_mw": None, "cost": 1000.0}]),
+        "stages.json": stages(days, {"day": 16.0, "night": 8.0}, block_mode="chronological"),
+        "initial_conditions.json": initial_storage([0.0, 1.152]),
+        "system/buses.json": {"buses": [bus(0, "Town")]},
+        "system/lines.json": {"lines": []},
+        "system/hydros.json": {
+            "hydros": [
+                hydro(0, "Upper", (0.0, 5.0), [("Upper", 0, 100.0, 50.0)], downstream_id=1),
+                hydro(1, "Lower", (0.0, 5.0), [("Lower", 0, 0.0, 0.0)]),
+            ]
+        },
+        "system/hydro_production_models.json": production([2.0, 1.0]),
+        "system/pumping_stations.json": {
+            "pumping_stations": [
+                entity(
+                    0,
+                    "Pump",
+                    bus_id=0,
+                    source_hydro_id=1,
+                    destination_hydro_id=0,
+                    consumption_mw_per_m3s=2.5,
+                    flow={"min_m3s": 0.0, "max_m3s": 40.0},
+                )
+            ]
+        },
+        "system/thermals.json": {
+            "thermals": [
+                thermal(0, "Coal", cost=20.0, max_mw=200.0),
+                thermal(1, "Peaker", cost=100.0, max_mw=200.0),
+            ]
+        },
+        "scenarios/load_factors.json": load_factors([[1.5, 0.5]], n_stages=2),
+    }
+    tables = {
+        "scenarios/inflow_seasonal_stats.parquet": seasonal_stats("hydro", "m3s", [[0.0, 0.0], [0.0, 0.0]]),
+        "scenarios/load_seasonal_stats.parquet": seasonal_stats("bus", "mw", [[200.0, 200.0]]),
+    }
+    write_case(directory, files, tables)
+
+
+def ordered_ahead(directory: Path) -> None:
+    """A thermal plant whose fuel is ordered a stage ahead, and the blocks that share the order."""
+    months = ["2024-06-01", "2024-07-01", "2024-07-31", "2024-08-30"]
+    ordered = {"thermal_id": 0, "start_date": "2024-06-01", "end_date": "2024-07-01", "value_mw": 50.0}
+    files = {
+        "config.json": config(forward_passes=1, iterations=15),
+        "penalties.json": penalties([{"depth_mw": None, "cost": 1000.0}]),
+        "stages.json": stages(months, {"peak": 120.0, "base": 600.0}),
+        "initial_conditions.json": initial_storage([], past_anticipated_commitments=[ordered]),
+        "system/buses.json": {"buses": [bus(0, "Port")]},
+        "system/lines.json": {"lines": []},
+        "system/hydros.json": {"hydros": []},
+        "system/thermals.json": {
+            "thermals": [
+                thermal(0, "LNG", cost=40.0, max_mw=100.0, anticipated_config={"lead_stages": 1}),
+                thermal(1, "Gas", cost=60.0, max_mw=100.0),
+                thermal(2, "Diesel", cost=300.0, max_mw=50.0),
+            ]
+        },
+        "scenarios/load_factors.json": load_factors([[2.0, 0.8]], n_stages=3),
+        "post_study_stages.json": {
+            "stages": [{"start_date": "2024-08-30", "duration_hours": 720.0}],
+            "thermal_bounds": [
+                {
+                    "thermal_id": 0,
+                    "post_study_stage_index": 0,
+                    "cost_per_mwh": 40.0,
+                    "min_mw": 10.0,
+                    "max_mw": 100.0,
+                }
+            ],
+        },
+    }
+    tables = {
+        "scenarios/load_seasonal_stats.parquet": seasonal_stats("bus", "mw", [[115.0, 115.0, 100.0]]),
+        "constraints/thermal_bounds.parquet": table(
+            thermal_id=[0],
+            stage_id=[2],
+            min_generation_mw=[None],
+            max_generation_mw=[60.0],
+            cost_per_mwh=[45.0],
+        ),
+    }
+    write_case(directory, files, tables)
+
+
+def secure_import(directory: Path) -> None:
+    """A generic constraint with a parameter, a named expression and a price for breaking it."""
+    months = ["2024-06-01", "2024-07-01", "2024-07-31"]
+    files = {
+        "config.json": config(forward_passes=1, iterations=5),
+        "penalties.json": penalties([{"depth_mw": None, "cost": 1000.0}]),
+        "stages.json": stages(months, {"month": 720.0}),
+        "initial_conditions.json": initial_storage([]),
+        "system/buses.json": {"buses": [bus(0, "Mines"), bus(1, "City")]},
+        "system/lines.json": {"lines": [line(0, "Mines-City", (0, 1), (100.0, 100.0))]},
+        "system/hydros.json": {"hydros": []},
+        "system/thermals.json": {
+            "thermals": [
+                thermal(0, "Mines coal", cost=20.0, max_mw=300.0, bus_id=0),
+                thermal(1, "City gas", cost=80.0, max_mw=150.0, bus_id=1),
+            ]
+        },
+        "constraints/generic_parameters.json": {
+            "scalar_parameters": [{"id": 0, "name": "share", "kind": "constant", "value": 0.5}]
+        },
+        "constraints/generic_constraints.json": {
+            "constraints": [
+                {
+                    "id": 0,
+                    "name": "City import",
+                    "description": "At most 20 MW and half of what runs in the city may come over the line.",
+                    "expression": "line_exchange(0) - @spinning <= 20",
+                    "slack": {"enabled": True, "penalty": 500.0},
+                }
+            ],
+            "expressions": [{"name": "spinning", "expression": "@share * thermal_generation(1)"}],
+        },
+    }
+    tables = {
+        "scenarios/load_seasonal_stats.parquet": seasonal_stats("bus", "mw", [[50.0, 50.0], [120.0, 300.0]]),
+        "constraints/generic_constraint_bounds.parquet": table(
+            constraint_id=[0, 0],
+            stage_id=[0, 1],
+            block_id=[None, None],
+            bound_lower=[None, None],
+            bound_upper=[0.0, 0.0],
+        ),
+    }
+    write_case(directory, files, tables)
+
+
 EXAMPLES = {
     "thermal-merit-order": thermal_merit_order,
     "two-plant-cascade": two_plant_cascade,
     "random-inflow": random_inflow,
+    "head-effect": head_effect,
+    "pumped-storage": pumped_storage,
+    "ordered-ahead": ordered_ahead,
+    "secure-import": secure_import,
 }
 
 

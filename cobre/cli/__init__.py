@@ -1,4 +1,4 @@
-"""The command line: ``cobre train``, ``validate``, ``warmup`` and ``version``.
+"""The command line: ``cobre init``, ``validate``, ``train``, ``schema``, ``warmup`` and ``version``.
 
 Standard output carries the results: text for people or JSON (``comm.md`` OUT-01). Errors and warnings for
 people go to standard error. Exit codes are those of :class:`ExitCode` (ERR-09).

@@ -29,6 +29,7 @@ _HELP = (
     "Plan hydrothermal power systems by stochastic dual dynamic programming (SDDP). "
     "A case directory describes the system, its stages and its uncertainty; cobre trains a policy, a set of "
     "cuts that says what stored water is worth, and writes it with its convergence as Parquet files.\n\n"
+    "Start a case:    cobre init DIR --template toy\n\n"
     "Check a case:    cobre validate CASE\n\n"
     "Train a policy:  cobre train CASE --iterations 100 --output results"
 )
@@ -36,6 +37,14 @@ _TRAIN_HELP = (
     "Train a policy for a case and write it, with its convergence, to the output directory.\n\n"
     "The first run compiles the kernels, which takes about a minute ('cobre warmup' does so ahead); later "
     "runs load them. Ctrl-C stops at the end of the iteration and keeps the results so far."
+)
+_INIT_HELP = (
+    "Write a new case to start from: small, complete, ready to train, with a README.md that says what it is. "
+    "A directory that is not empty is refused."
+)
+_SCHEMA_HELP = (
+    "Write what every file of a case may hold: JSON Schemas (draft 2020-12) of the JSON files, and the "
+    "columns, types and units of the Parquet files."
 )
 _WARMUP_HELP = (
     "Compile the kernels into the cache, or check that they are there.\n\n"
@@ -62,6 +71,15 @@ class LaunchBackend(str, enum.Enum):
 
     SHM = "shm"
     TCP = "tcp"
+
+
+class TemplateName(str, enum.Enum):
+    """Cases that ``cobre init`` can write."""
+
+    TOY = "toy"
+    CASCADE = "cascade"
+    FOUR_REGION = "four-region"
+    WEEKLY = "weekly"
 
 
 app = typer.Typer(
@@ -172,6 +190,56 @@ def _validate(
 
     view = make_view("validate", output_format, quiet=quiet)
     return run_command("validate", view, lambda outcome: validate_command(case, outcome, lps=not no_lp))
+
+
+@app.command(
+    "init",
+    help=_INIT_HELP,
+    epilog="Examples:\n\ncobre init --list\n\ncobre init my-case --template cascade\n\n" + _EXIT_CODES,
+)
+def _init(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="Where the case goes; created if needed.")
+    ] = None,
+    template: Annotated[
+        TemplateName, typer.Option("--template", help="What the case is like; see --list.")
+    ] = TemplateName.TOY,
+    list_templates: Annotated[bool, typer.Option("--list", help="List the templates and exit.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace files of the same names in a directory that is not empty."),
+    ] = False,
+    output_format: FormatOption = OutputFormat.HUMAN,
+    quiet: QuietOption = False,
+) -> int:
+    """Run ``cobre init``."""
+    from cobre.cli.init import init_command, list_command
+
+    view = make_view("init", output_format, quiet=quiet)
+    if list_templates:
+        return run_command("init", view, list_command)
+    if directory is None:
+        raise typer.BadParameter("give the directory of the new case", param_hint="DIR")
+    return run_command("init", view, lambda outcome: init_command(directory, template.value, force, outcome))
+
+
+@app.command(
+    "schema",
+    help=_SCHEMA_HELP,
+    epilog="Examples:\n\ncobre schema schemas\n\ncobre schema schemas --output-format json\n\n" + _EXIT_CODES,
+)
+def _schema(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Where the schemas go; created if needed, files replaced.")
+    ],
+    output_format: FormatOption = OutputFormat.HUMAN,
+    quiet: QuietOption = False,
+) -> int:
+    """Run ``cobre schema``."""
+    from cobre.cli.schema import schema_command
+
+    view = make_view("schema", output_format, quiet=quiet)
+    return run_command("schema", view, lambda outcome: schema_command(directory, outcome))
 
 
 @app.command("warmup", help=_WARMUP_HELP, epilog=_EXIT_CODES)

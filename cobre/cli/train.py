@@ -68,6 +68,7 @@ def train_command(request: TrainRequest, view: View, outcome: Outcome) -> None:
         from cobre.sddp import train  # imports Numba and loads HiGHS: only once the input is known to be good
 
         result = train(case, threads=threads, on_iteration=on_iteration, failure_directory=output)
+        outcome.warnings += result.warnings
         status = "partial" if result.termination_reason == "graceful_shutdown" else "complete"
         view.terminated(_terminated(result))
         outcome.data = _data(case, result, output, status)

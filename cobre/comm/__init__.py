@@ -26,6 +26,7 @@ from cobre.comm.errors import (
     InvalidCommunicator,
     InvalidRoot,
     MissingConfiguration,
+    RankLost,
 )
 from cobre.comm.selection import (
     BackendKind,
@@ -52,6 +53,7 @@ __all__ = [
     "InvalidRoot",
     "MissingConfiguration",
     "MpiInfo",
+    "RankLost",
     "ReduceOp",
     "Selection",
     "ShmConfig",

@@ -15,6 +15,10 @@ from cobre.errors import Problem, ValidationError
 
 DEFAULT_PORT: Final = 29500
 DEFAULT_CAPACITY_BYTES: Final = 8 * 1024 * 1024
+DEFAULT_TCP_CONNECT_S: Final = 30.0
+DEFAULT_SHM_CONNECT_S: Final = 60.0
+DEFAULT_TIMEOUT_S: Final = 3600.0
+"""A backstop (10.7): ranks that die are found within seconds by other means; the rest is slow, or stuck."""
 NONCE_BYTES: Final = 16
 LARGEST_SIZE: Final = 65536
 """More ranks than this are taken for a mistake."""
@@ -52,8 +56,8 @@ class TcpConfig:
     size: int
     port: int = DEFAULT_PORT
     bind_addr: str = "127.0.0.1"
-    connect_timeout_s: float = 30.0
-    timeout_s: float = 60.0
+    connect_timeout_s: float = DEFAULT_TCP_CONNECT_S
+    timeout_s: float = DEFAULT_TIMEOUT_S
     token: bytes | None = field(default=None, repr=False)
     listener_fd: int | None = None
 
@@ -82,8 +86,10 @@ class ShmConfig:
         Name of the control segment: ``/`` and then letters, digits, ``_``, ``.`` or ``-``.
     rank, size
         This process's rank, and how many there are.
+    connect_timeout_s
+        How long all ranks together may take to find each other.
     timeout_s
-        How long any wait for a rank that is alive may take.
+        How long a collective may wait for a rank that is alive.
     nonce
         16 random bytes that all ranks share: who does not know them does not join. ``None`` skips this check.
     capacity_bytes
@@ -94,7 +100,8 @@ class ShmConfig:
     name: str
     rank: int
     size: int
-    timeout_s: float = 60.0
+    connect_timeout_s: float = DEFAULT_SHM_CONNECT_S
+    timeout_s: float = DEFAULT_TIMEOUT_S
     nonce: bytes | None = field(default=None, repr=False)
     capacity_bytes: int = DEFAULT_CAPACITY_BYTES
 
@@ -108,6 +115,7 @@ class ShmConfig:
             faults.add("SchemaViolation", "name", self.name, text)
         elif self.name.lstrip("/.") == "":
             faults.add("SchemaViolation", "name", self.name, "needs more than dots")
+        faults.seconds("connect_timeout_s", self.connect_timeout_s)
         faults.seconds("timeout_s", self.timeout_s)
         if self.nonce is not None and not (isinstance(self.nonce, bytes) and len(self.nonce) == NONCE_BYTES):
             faults.add("SchemaViolation", "nonce", None, f"needs {NONCE_BYTES} bytes, or None")

@@ -310,7 +310,14 @@ class Communicator(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Free the transport; harmless when called again."""
+        """Wait for all ranks to close, then free the transport; harmless when called again.
+
+        Raises
+        ------
+        CollectiveFailed
+            When a rank has died, does not come, or calls something else; the transport is free all the same.
+            Not when an earlier failure was told already, nor where the transport cannot tell (mpi).
+        """
 
     def __enter__(self) -> Self:
         return self

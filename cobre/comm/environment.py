@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cobre.comm.config import DEFAULT_PORT, NONCE_BYTES, ShmConfig, TcpConfig
+from cobre.comm.config import (
+    DEFAULT_PORT,
+    DEFAULT_SHM_CONNECT_S,
+    DEFAULT_TCP_CONNECT_S,
+    DEFAULT_TIMEOUT_S,
+    NONCE_BYTES,
+    ShmConfig,
+    TcpConfig,
+)
 from cobre.comm.contract import SlurmInfo
 from cobre.comm.errors import MissingConfiguration
 from cobre.errors import Problem, ValidationError
@@ -151,8 +159,8 @@ def tcp_config(environment: Mapping[str, str] | None = None, *, automatic: bool 
             "size": ("SIZE", reader.whole("SIZE")),
             "port": ("PORT", port),
             "bind_addr": ("BIND_ADDR", bind_addr),
-            "connect_timeout_s": ("CONNECT_TIMEOUT_MS", reader.seconds("CONNECT_TIMEOUT_MS", 30.0, 1e-3)),
-            "timeout_s": ("TIMEOUT_SECS", reader.seconds("TIMEOUT_SECS", 60.0)),
+            "connect_timeout_s": reader.connect_timeout(DEFAULT_TCP_CONNECT_S),
+            "timeout_s": reader.timeout(),
             "token": ("TOKEN", reader.token()),
             "listener_fd": ("LISTENER_FD", reader.whole("LISTENER_FD")),
         },
@@ -179,12 +187,38 @@ def shm_config(environment: Mapping[str, str] | None = None) -> ShmConfig:
             "name": ("NAME", reader.text("NAME")),
             "rank": ("RANK", reader.whole("RANK")),
             "size": ("SIZE", reader.whole("SIZE")),
-            "timeout_s": ("TIMEOUT_SECS", reader.seconds("TIMEOUT_SECS", 60.0)),
+            "connect_timeout_s": reader.connect_timeout(DEFAULT_SHM_CONNECT_S),
+            "timeout_s": reader.timeout(),
             "nonce": ("NONCE", reader.nonce()),
         },
     )
     assert isinstance(config, ShmConfig)
     return config
+
+
+def launch_timeouts(
+    backend: str, connect_timeout_s: float, environment: Mapping[str, str] | None = None
+) -> tuple[float, float]:
+    """Return how long launched ranks look for each other, and wait in a collective, in seconds.
+
+    Parameters
+    ----------
+    backend
+        ``"shm"`` or ``"tcp"``.
+    connect_timeout_s
+        How long they look for each other when the environment does not say.
+    environment
+        Default this process's.
+
+    Raises
+    ------
+    ValidationError
+        When a variable is no number.
+    """
+    reader = _Reader(_environment(environment), backend, f"COBRE_{backend.upper()}_")
+    seconds = reader.connect_timeout(connect_timeout_s)[1], reader.timeout()[1]
+    reader.done()
+    return seconds
 
 
 class _Reader:
@@ -229,6 +263,14 @@ class _Reader:
         except ValueError:
             self.wrong("TypeMismatch", name, "is no number", text)
             return default
+
+    def connect_timeout(self, default_s: float) -> tuple[str, float]:
+        """How long ranks look for each other: the variable's name, and the seconds."""
+        return "CONNECT_TIMEOUT_MS", self.seconds("CONNECT_TIMEOUT_MS", default_s, 1e-3)
+
+    def timeout(self) -> tuple[str, float]:
+        """How long a collective waits: the variable's name, and the seconds."""
+        return "TIMEOUT_SECS", self.seconds("TIMEOUT_SECS", DEFAULT_TIMEOUT_S)
 
     def endpoint(self) -> tuple[str | None, int]:
         """Host and port of the coordinator, which may be given as ``host:port`` or ``[address]:port``."""
@@ -281,6 +323,11 @@ class _Reader:
                 variables = {field: self._prefix + name for field, (name, _) in fields.items()}
                 self._problems.extend(_in_terms_of(variables, problem) for problem in error.problems)
         raise ValidationError(self._problems, "the environment")
+
+    def done(self) -> None:
+        """Raise when something was wrong."""
+        if self._problems:
+            raise ValidationError(self._problems, "the environment")
 
 
 def _in_terms_of(variables: Mapping[str, str], problem: Problem) -> Problem:

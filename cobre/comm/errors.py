@@ -233,3 +233,27 @@ class InitializationFailed(BackendError):
         self.backend = backend
         self.source = detail
         self.error_code = error_code
+
+
+class RankLost(InitializationFailed, CollectiveFailed):
+    """A rank ended, or gave up, while the ranks were joining; the start is a collective that broke down.
+
+    Attributes
+    ----------
+    rank : int
+        The rank that is to blame.
+    """
+
+    _fields = ("backend", "rank", "story")
+
+    def __init__(self, backend: str, rank: int, story: str) -> None:
+        detail = f"rank {rank} {story}"
+        context = {"operation": "init", "backend": backend, "error_code": 0, "detail": detail, "rank": rank}
+        # not by way of the two bases, whose arguments differ
+        CobreError.__init__(self, "MpiError", f"the backend {backend!r} did not start: {detail}", context)
+        self.backend = backend
+        self.rank = rank
+        self.story = story
+        self.source = detail
+        self.operation = "init"
+        self.error_code = self.mpi_error_code = 0

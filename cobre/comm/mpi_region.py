@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cobre.comm.mpi_calls import MOST_REGIONS, REGION_TABLE, REGIONS
 from cobre.comm.mpi_world import MpiWorld
-from cobre.comm.regions import SharedRegion, _available_bytes
+from cobre.comm.regions import SharedRegion, physical_memory_bytes
 
 _SEGMENTS: Final = "/dev/shm"
 _MADV_POPULATE_WRITE: Final = 23
@@ -151,7 +151,7 @@ class WindowList:
 
 def room_for(size: int) -> bool:
     """Whether this host has room for a region of so many bytes."""
-    if size > _available_bytes():
+    if size > physical_memory_bytes():
         return False
     try:
         segments = os.statvfs(_SEGMENTS)

@@ -9,7 +9,6 @@ wait in MPI's own end for peers that wait for it in a collective.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import ctypes
 import os
 import sys
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from cobre.comm.contract import HostRanks, MpiInfo, Topology
 from cobre.comm.environment import advertised_size, slurm_info
 from cobre.comm.errors import InitializationFailed
+from cobre.comm.last_words import deliver_output
 from cobre.comm.mpi_calls import FUNCTION_NAMES
 from cobre.comm.mpi_scratch import make_scratch
 
@@ -136,11 +136,7 @@ class MpiWorld:
 
     def abort(self, code: int) -> NoReturn:
         """End all ranks at once."""
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(
-                OSError, ValueError, AttributeError
-            ):  # a closed pipe must not save the job
-                stream.flush()
+        deliver_output()  # the launcher may end the job before it has read why
         self.world.Abort(code)
         os._exit(code)  # MPICH may return when the launcher is slow to end this process
 

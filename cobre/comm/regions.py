@@ -200,9 +200,9 @@ class HeapRegion(SharedRegion):
             When the memory cannot be had.
         """
         elements, kind, size = region_layout(count, dtype)
-        available = _available_bytes()
-        if size > available:  # Linux would promise the memory and end the process when it is touched
-            raise allocation_failed(size, f"this machine has {available}")
+        present = physical_memory_bytes()
+        if size > present:  # Linux would promise the memory and end the process when it is touched
+            raise allocation_failed(size, f"this machine has {present}")
         try:
             data = np.zeros(elements, kind)
         except (MemoryError, ValueError) as error:
@@ -216,7 +216,7 @@ class HeapRegion(SharedRegion):
         """The array is all there is."""
 
 
-def _available_bytes() -> float:
+def physical_memory_bytes() -> float:
     """Return the physical memory of the machine; infinite where it is not told."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

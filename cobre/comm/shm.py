@@ -22,7 +22,7 @@ from cobre.comm.environment import slurm_info
 from cobre.comm.errors import AllocationFailed, BackendNotAvailable
 from cobre.comm.owner import Entries, KernelCommunicator
 from cobre.comm.regions import LocalGroup, SharedRegion, allocation_failed, region_layout
-from cobre.comm.shm_join import end_processes, join, kernel_state, pid_of
+from cobre.comm.shm_join import join, kernel_state, pid_of
 from cobre.comm.shm_kernel import (
     ShmKernel,
     _allgatherv,
@@ -57,6 +57,8 @@ class ShmCommunicator(KernelCommunicator):
         On a system other than Linux.
     InitializationFailed
         When the segment is another job's or not private, or a rank does not join.
+    RankLost
+        When a rank ends while the ranks are joining.
     AllocationFailed
         When ``/dev/shm`` has no room for the segment.
     """
@@ -136,7 +138,7 @@ class ShmCommunicator(KernelCommunicator):
         """End all ranks: the others by SIGTERM, this one with the exit code; see COM-02."""
         if not self._closed:
             _give_up(self._state, self._words, BARRIER, PEER_FAILED, self.rank)
-            end_processes(self._peers, signal.SIGTERM)
+            self._peers.signal_all(signal.SIGTERM)
         super().abort(code)
 
     def fence(self) -> None:
@@ -158,7 +160,9 @@ class ShmCommunicator(KernelCommunicator):
             if failed or self._state[S_POISONED]:
                 _give_up(self._state, self._words, CLOSE, PEER_FAILED, self.rank)
             else:
-                self._exchange(CLOSE, ())  # nobody leaves while another still waits for it
+                # Nobody leaves while another still waits for it. Twice: one that dies waiting is missed then.
+                self._exchange(CLOSE, ())
+                self._exchange(CLOSE, ())
         finally:
             self._state[S_POISONED] = 1  # kernels that are still around answer, but do nothing
             self._words, self._data = np.zeros(0, np.int64), np.zeros(0, np.uint8)

@@ -1,18 +1,16 @@
 """How the ranks of the shm backend find each other (SHM-04).
 
-Every rank writes into the control segment who it is and waits for the others. Of each it keeps a descriptor
-that becomes readable when the process ends, so that a death is seen at once, by start-up and collectives
-alike. When all have come the segment loses its name: from then on no crash can leave it behind.
+Every rank writes into the control segment who it is and waits for the others. Each of them is watched from
+then on (:mod:`cobre.comm.shm_peers`), so that a death is seen at once, by start-up and collectives alike;
+whoever sees it writes into the segment who it was. A rank that never comes is missed at the deadline. When
+all have come the segment loses its name: from then on no crash can leave it behind.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
-import select
-import signal
 import time
 from typing import Final
 
@@ -20,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.comm.config import ShmConfig
-from cobre.comm.errors import CollectiveFailed, InitializationFailed
+from cobre.comm.errors import InitializationFailed, RankLost
 from cobre.comm.shm_layout import (
     ABORT,
+    H_CREATOR_PID,
+    H_CREATOR_START,
     POLLIN,
     R_PID,
     R_START,
@@ -38,8 +38,9 @@ from cobre.comm.shm_layout import (
     S_TIMEOUT_NS,
     data_offset,
 )
-from cobre.comm.shm_segment import Segment, create_segment, open_segment, start_time
-from cobre.comm.status import PEER_FAILED
+from cobre.comm.shm_peers import Peers
+from cobre.comm.shm_segment import Segment, create_segment, is_running, open_segment, start_time
+from cobre.comm.status import PEER_DIED, PEER_FAILED
 
 _LOOK_AGAIN_MS: Final = 2
 PIECE_BYTES: Final = 256 * 1024
@@ -49,61 +50,28 @@ DIRECT_BYTES: Final = 64 * 1024
 """Parts from this size on are read straight from their owners' memory, where the system allows it."""
 
 
-class Peers:
-    """Descriptors of the processes of all other ranks, readable when one has ended."""
-
-    def __init__(self) -> None:
-        self.descriptors: dict[int, int] = {}
-
-    def add(self, rank: int, pid: int) -> None:
-        """Watch a process from now on; one that ended before is an OSError (ESRCH)."""
-        try:
-            self.descriptors[rank] = os.pidfd_open(pid)
-        except OSError as error:
-            # An old kernel, or a sandbox without this call: only deadlines then tell that a peer died.
-            if error.errno not in (errno.ENOSYS, errno.EPERM):
-                raise
-            self.descriptors[rank] = -1
-
-    def ended(self, wait_ms: int) -> int | None:
-        """Return a rank whose process has ended, after at most this time."""
-        poller = select.poll()
-        by_descriptor = {}
-        for rank, descriptor in self.descriptors.items():
-            if descriptor >= 0:
-                poller.register(descriptor, select.POLLIN)
-                by_descriptor[descriptor] = rank
-        ready = poller.poll(wait_ms)
-        return by_descriptor[ready[0][0]] if ready else None
-
-    def close(self) -> None:
-        """Close all descriptors; harmless when called again."""
-        for descriptor in self.descriptors.values():
-            if descriptor >= 0:
-                os.close(descriptor)
-        self.descriptors.clear()
-
-
 def join(config: ShmConfig) -> tuple[Segment, Peers]:
     """Make or find the segment and wait for all ranks.
 
     Raises
     ------
     InitializationFailed
-        When the segment is not this job's, or a rank is missing, has ended or has given up.
+        When the segment is not this job's, or a rank is missing.
+    RankLost
+        When a rank has ended or given up.
     AllocationFailed
         When there is no room for the segment.
     """
-    deadline = time.monotonic() + config.timeout_s
+    deadline = time.monotonic() + config.connect_timeout_s
     segment = create_segment(config) if config.rank == 0 else open_segment(config, deadline)
     peers = Peers()
     try:
         _register(segment, config)
         _meet(segment, config, peers, deadline)
-    except BaseException:
+    except BaseException as error:
         peers.close()
         if segment.words[ABORT] == 0:
-            segment.words[ABORT] = PEER_FAILED | ((config.rank + 1) << 8)
+            segment.words[ABORT] = _said(error, config.rank)
         segment.unlink()  # also for rank 0 when that is gone: the job cannot start any more
         segment.close()
         raise
@@ -111,6 +79,13 @@ def join(config: ShmConfig) -> tuple[Segment, Peers]:
         segment.unlink()
     segment.close()
     return segment, peers
+
+
+def _said(error: BaseException, rank: int) -> int:
+    """Return what the others are told of this rank's failure: who has ended, or that this one gave up."""
+    if isinstance(error, RankLost):
+        return int(PEER_DIED) | ((error.rank + 1) << 8)
+    return int(PEER_FAILED) | ((rank + 1) << 8)
 
 
 def _register(segment: Segment, config: ShmConfig) -> None:
@@ -134,15 +109,16 @@ def _meet(segment: Segment, config: ShmConfig, peers: Peers, deadline: float) ->
         missing = [r for r in missing if not _found(segment, r, peers)]
         if not missing:
             return
-        said = int(segment.words[ABORT])
-        if said:
-            raise _lost((said >> 8) - 1, "gave up")
         ended = peers.ended(_LOOK_AGAIN_MS)
-        if ended is not None:
-            raise _lost(ended, "has ended")
+        if ended is None and 0 in missing and not is_running(*_creator(segment)):
+            ended = 0
+        if ended is not None or segment.words[ABORT]:
+            raise _lost(segment, ended)
         if time.monotonic() > deadline:
             names = ", ".join(str(r) for r in missing)
-            raise InitializationFailed("shm", f"rank {names} did not join within {config.timeout_s} s")
+            raise InitializationFailed(
+                "shm", f"rank {names} did not join within {config.connect_timeout_s:g} s"
+            )
 
 
 def _found(segment: Segment, rank: int, peers: Peers) -> bool:
@@ -153,16 +129,24 @@ def _found(segment: Segment, rank: int, peers: Peers) -> bool:
     try:
         peers.add(rank, pid)
     except ProcessLookupError:
-        raise _lost(rank, "has ended, or runs in another process namespace") from None
+        raise _lost(segment, rank, "has ended, or runs in another process namespace,") from None
     if start_time(pid) != segment.words[identity + R_START]:
-        raise _lost(rank, "has ended")
+        raise _lost(segment, rank)
     return True
 
 
-def _lost(rank: int, what: str) -> InitializationFailed:
-    error = InitializationFailed("shm", f"rank {rank} {what} while the ranks were joining")
-    error.__cause__ = CollectiveFailed("init", 0, f"rank {rank} {what}")
-    return error
+def _creator(segment: Segment) -> tuple[int, int]:
+    """Return process id and start time of rank 0, which may not have registered yet."""
+    return int(segment.words[H_CREATOR_PID]), int(segment.words[H_CREATOR_START])
+
+
+def _lost(segment: Segment, rank: int | None, what: str = "has ended") -> RankLost:
+    """Return the error for a rank that has ended, or for the one that it had found missing itself before."""
+    said = int(segment.words[ABORT])
+    if said:
+        rank, what = (said >> 8) - 1, "has ended" if said & 255 == PEER_DIED else "gave up"
+    assert rank is not None
+    return RankLost("shm", rank, f"{what} while the ranks were joining")
 
 
 def kernel_state(config: ShmConfig, segment: Segment, peers: Peers) -> NDArray[np.int64]:
@@ -188,11 +172,3 @@ def kernel_state(config: ShmConfig, segment: Segment, peers: Peers) -> NDArray[n
 def pid_of(segment: Segment, rank: int) -> int:
     """Return the process id of a rank that has joined."""
     return int(segment.words[RANKS + rank * RANK_WORDS + R_PID])
-
-
-def end_processes(peers: Peers, number: int) -> None:
-    """Send a signal to all peers that still run."""
-    for descriptor in peers.descriptors.values():
-        if descriptor >= 0:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(descriptor, number)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.comm.config import NONCE_BYTES, ShmConfig
-from cobre.comm.errors import AllocationFailed, InitializationFailed
+from cobre.comm.errors import AllocationFailed, InitializationFailed, RankLost
 from cobre.comm.shm_layout import (
     H_CREATOR_PID,
     H_CREATOR_START,
@@ -55,6 +55,7 @@ _PRIVATE_MODE: Final = 0o600
 _FOR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _STAMP_BYTES: Final = 16
 _LOOK_AGAIN_S: Final = 0.002
+_ENDED_STATES: Final = "ZX"
 
 
 def start_time(pid: int) -> int | None:
@@ -62,11 +63,24 @@ def start_time(pid: int) -> int | None:
 
     With the process id it names a process for good: ids are used again.
     """
+    status = _process_status(pid)
+    return None if status is None else status[1]
+
+
+def is_running(pid: int, started: int) -> bool:
+    """Whether a process, named by its id and start time, has not ended; a zombie has."""
+    status = _process_status(pid)
+    return status is not None and status[1] == started and status[0] not in _ENDED_STATES
+
+
+def _process_status(pid: int) -> tuple[str, int] | None:
+    """Return a process's state (one letter) and start time, ``None`` when there is no such process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return int(text.rpartition(")")[2].split()[19])  # the name before may contain anything
+    fields = text.rpartition(")")[2].split()  # the name before may contain anything
+    return fields[0], int(fields[19])
 
 
 @dataclass
@@ -190,19 +204,22 @@ def open_segment(config: ShmConfig, deadline: float) -> Segment:
     Raises
     ------
     InitializationFailed
-        When it does not appear by the deadline (monotonic clock), others may read it, it belongs to another
-        user or job, or its creator is gone.
+        When it does not appear by the deadline (monotonic clock), others may read it, or it belongs to
+        another user or job.
+    RankLost
+        When rank 0, which made it, is gone.
     """
     path = _path(config.name)
+    patience = f"{config.connect_timeout_s:g} s"
     descriptor = -1
     try:
         while descriptor < 0:
             descriptor = _try_open(path)
             if descriptor < 0:
-                _pause(deadline, f"rank 0 did not make the segment {path.name!r} within {config.timeout_s} s")
+                _pause(deadline, f"rank 0 did not make the segment {path.name!r} within {patience}")
         _check_private(path, os.fstat(descriptor))
         while not (header := _header(descriptor)):
-            _pause(deadline, f"rank 0 did not complete the segment {path.name!r} within {config.timeout_s} s")
+            _pause(deadline, f"rank 0 did not complete the segment {path.name!r} within {patience}")
         total = _check_header(path, header, config, os.fstat(descriptor).st_size)
         return _mapped(path, descriptor, total, int(header[H_SLOT_BYTES]))
     except BaseException:
@@ -252,10 +269,12 @@ def _check_header(path: Path, header: tuple[int, ...], config: ShmConfig, size: 
     found = struct.pack("<2q", *header[H_NONCE : H_NONCE + 2])
     if not hmac.compare_digest(found, expected):
         raise _refuse(f"the segment {path.name!r} is another job's (its nonce differs)")
-    if start_time(header[H_CREATOR_PID]) != header[H_CREATOR_START]:
-        raise _refuse(
-            f"rank 0, which made the segment {path.name!r}, is gone, or this process cannot see it; "
-            "'cobre clean-shm' removes what a crashed job left behind"
+    if not is_running(header[H_CREATOR_PID], header[H_CREATOR_START]):
+        raise RankLost(
+            "shm",
+            0,
+            f"made the segment {path.name!r} and has ended, or this process cannot see it; "
+            "'cobre clean-shm' removes what a crashed job left behind",
         )
     if header[H_VERSION] != LAYOUT_VERSION:
         raise _refuse(f"the segment {path.name!r} has layout {header[H_VERSION]}, not {LAYOUT_VERSION}")

@@ -9,7 +9,7 @@ that you trust, or a tunnel (ssh, WireGuard).
 
 A rank that is killed is noticed at once, one that is stopped or cut off after ``silence_s``, by all others,
 which are told its rank. A rank that is merely slow gives heartbeats, and is waited for up to the
-configuration's ``timeout_s``.
+configuration's ``timeout_s``. ``close`` waits for all ranks too, so that none dies unnoticed.
 
 The wire format is :mod:`cobre.comm.tcp_wire`, the start :mod:`cobre.comm.tcp_rendezvous`, the transfer
 :mod:`cobre.comm.tcp_engine`, the collectives :mod:`cobre.comm.tcp_kernel`, the heartbeats
@@ -36,17 +36,18 @@ from cobre.comm.contract import HostRanks, Topology
 from cobre.comm.environment import slurm_info
 from cobre.comm.errors import InitializationFailed
 from cobre.comm.owner import Entries, KernelCommunicator
-from cobre.comm.status import new_detail
+from cobre.comm.status import CLOSE, COLLECTIVE_FAILED, PENDING, error_from_status, new_detail
+from cobre.comm.tcp_alarm import BLAMED, FAIL, REASON, STOP, THIRD
+from cobre.comm.tcp_alarm import CLOSE as CLOSE_REQUEST
 from cobre.comm.tcp_handshake import Identity, configuration_digest, key_of
 from cobre.comm.tcp_kernel import SLOT, STAGED_BYTES, TcpKernel, scratch_bytes
 from cobre.comm.tcp_rendezvous import BACKEND, Coordinator, Party, Worker, open_listener, require_token
-from cobre.comm.tcp_watch import Link, Watcher, compile_watcher
+from cobre.comm.tcp_watch import Link, Watcher, compile_watcher, nanoseconds
 
 HEARTBEAT_S: Final = 1.0
 SILENCE_S: Final = 10.0
 
 _YIELDS: Final = 100
-_NS_PER_S: Final = 1_000_000_000
 # Rank 0 knows for whom it waited in vain: workers give it time to say so.
 _WORKER_GRACE_S: Final = 0.5
 
@@ -88,6 +89,8 @@ class TcpCommunicator(KernelCommunicator):
     ------
     InitializationFailed
         When the ranks do not come together.
+    RankLost
+        When one that has joined ends before all are there.
     MissingConfiguration
         When other machines can reach the address and there is no token.
     """
@@ -107,9 +110,10 @@ class TcpCommunicator(KernelCommunicator):
         super().__init__(config.rank, config.size, new_detail(), _topology(party.hosts))
         self._state = _new_state(config, party.links)
         self._scratch = np.zeros(scratch_bytes(config.rank, len(party.links)), np.uint8)
-        self._transport = _Transport(config.rank, party.links, heartbeat_s, silence_s)
+        watcher = Watcher(config.rank, party.links, heartbeat_s, silence_s, _patience_s(config))
+        self._transport = _Transport(party.links, watcher)
         # a process that ends without close says goodbye all the same: it may simply be done
-        self._finalizer = weakref.finalize(self, self._transport.close, failed=False)
+        self._finalizer = weakref.finalize(self, self._transport.leave, STOP)
 
     def _make_kernel(self) -> Any:
         return TcpKernel(*self._arguments)
@@ -120,8 +124,13 @@ class TcpCommunicator(KernelCommunicator):
 
     def _release(self, *, failed: bool) -> None:
         self._finalizer.detach()
+        broken = failed or bool(self._state[engine.POISONED])
         self._state[engine.POISONED] = 1  # for kernels that nopython code still holds
-        self._transport.close(failed=failed)
+        self._transport.leave(FAIL if broken else CLOSE_REQUEST)
+        alarm = self._transport.watcher.alarm
+        if not broken and alarm[REASON] != 0:  # nobody has been told so far
+            self._detail[:PENDING] = CLOSE, 0, alarm[BLAMED], alarm[REASON], alarm[THIRD]
+            raise error_from_status(COLLECTIVE_FAILED, self._detail)
 
     def abort(self, code: int) -> NoReturn:
         """End all ranks with this exit code; never returns."""
@@ -135,16 +144,23 @@ class TcpCommunicator(KernelCommunicator):
 class _Transport:
     """What has to be freed: the watcher and the connections."""
 
-    def __init__(self, rank: int, links: Sequence[Link], heartbeat_s: float, silence_s: float) -> None:
+    def __init__(self, links: Sequence[Link], watcher: Watcher) -> None:
         self._links = links
-        self.watcher = Watcher(rank, links, heartbeat_s, silence_s)
+        self.watcher = watcher
 
-    def close(self, *, failed: bool) -> None:
-        """Say goodbye (TCP-12), end the watcher, close the connections."""
-        self.watcher.stop(failed=failed)
-        for link in self._links:
-            link.data.close()
-            link.control.close()
+    def leave(self, request: int) -> None:
+        """Part from the peers (TCP-12), end the watcher, close the connections."""
+        try:
+            self.watcher.stop(request)
+        finally:
+            for link in self._links:
+                link.data.close()
+                link.control.close()
+
+
+def _patience_s(config: TcpConfig) -> float:
+    """Return how long a rank waits for others that are alive."""
+    return config.timeout_s + (0.0 if config.rank == 0 else _WORKER_GRACE_S)
 
 
 def _meet(config: TcpConfig, heartbeat_s: float, silence_s: float) -> Party:
@@ -173,11 +189,10 @@ def _meet(config: TcpConfig, heartbeat_s: float, silence_s: float) -> Party:
 def _new_state(config: TcpConfig, links: Sequence[Link]) -> NDArray[np.int64]:
     """Return the state of the kernel (:mod:`cobre.comm.tcp_engine`)."""
     state = np.zeros(engine.state_words(config.size, len(links)), np.int64)
-    grace_s = 0.0 if config.rank == 0 else _WORKER_GRACE_S
     state[engine.RANK] = config.rank
     state[engine.SIZE] = config.size
     state[engine.LINKS] = len(links)
-    state[engine.TIMEOUT_NS] = int((config.timeout_s + grace_s) * _NS_PER_S)
+    state[engine.TIMEOUT_NS] = nanoseconds(_patience_s(config))
     state[engine.YIELDS] = _YIELDS
     state[engine.SLOT_BYTES] = SLOT if config.rank == 0 else STAGED_BYTES
     for index, link in enumerate(links):

@@ -37,9 +37,12 @@ GOODBYE: Final = 8
 
 RUN: Final = 0
 STOP: Final = 1
+"""Say goodbye and leave, whatever the peers do."""
 ABORT: Final = 2
 FAIL: Final = 3
 """Stop, and let the peers know that this rank gave up."""
+CLOSE: Final = 4
+"""Leave when all ranks have come to their end; they find out together if one has died instead."""
 
 
 def new_alarm(links: int, wake: int) -> NDArray[np.int64]:

@@ -274,9 +274,10 @@ def _cause(state, alarm, link):
     """Find out why a link is closed: its peer's watcher says so on the control link, or is gone as well."""
     state[BLAMED] = state[LINK_TABLE + link * LINK_WORDS + PEER]
     for _ in range(_CAUSE_SLICES):
+        closed = atomic_load(alarm, GOODBYE + link) != 0  # first: a peer tells what is wrong before it closes
         if alarm_reason(alarm) != 0:
             return ALARMED
-        if atomic_load(alarm, GOODBYE + link) != 0:
+        if closed:
             return PEER_CLOSED
         poll(0, 0, np.int32(_CAUSE_SLICE_MS))
     return PEER_DIED
@@ -302,6 +303,19 @@ def _late(state):
     for link in range(state[LINKS]):
         base = LINK_TABLE + link * LINK_WORDS
         if state[base + DONE] < state[base + TOTAL]:
+            return state[base + PEER]
+    return np.int64(-1)
+
+
+@inner_kernel
+def _closed_receiver(state, alarm):
+    """Return a peer that has closed and to which there is something to send, or -1.
+
+    It will never take it: a rank that closes has had all frames of the collectives that it took part in.
+    """
+    for link in range(state[LINKS]):
+        base = LINK_TABLE + link * LINK_WORDS
+        if state[base + DONE] < state[base + TOTAL] and atomic_load(alarm, GOODBYE + link) != 0:
             return state[base + PEER]
     return np.int64(-1)
 
@@ -357,8 +371,12 @@ def transfer(state, alarm, detail):
         if idle <= state[YIELDS]:
             sched_yield()
             continue
+        closed = _closed_receiver(state, alarm) if sending else np.int64(-1)
         if alarm_reason(alarm) != 0:
             return ALARMED
+        if closed >= 0:
+            state[BLAMED] = closed
+            return PEER_CLOSED
         if _sleep(state) > 0:
             continue
         # a signal has come, or nothing for a while; one that came while this thread did not sleep shows here

@@ -59,6 +59,7 @@ class Refusal(enum.IntEnum):
     DUPLICATE = 5
     CONFIGURATION = 6
     START_FAILED = 7
+    RANK_LOST = 8
 
     @property
     def story(self) -> str:
@@ -74,6 +75,7 @@ _STORIES: Final = {
     Refusal.DUPLICATE: "this rank has already joined",
     Refusal.CONFIGURATION: "its version of cobre or its heartbeat settings are others",
     Refusal.START_FAILED: "the start failed",
+    Refusal.RANK_LOST: "another rank ended during the start",
 }
 
 

@@ -4,6 +4,9 @@ Rank 0 serves all connections at once, so that one that says nothing holds up no
 and :data:`~cobre.comm.tcp_handshake.LARGEST_MESSAGE` bytes to prove that it belongs to the job; at most
 :data:`LARGEST_PENDING` may be at it, and the oldest gives way to a new one, since those that belong to the
 job are done at once. Who fails is dropped and the job goes on. As soon as all are there the port is closed.
+
+A rank that has joined and then ends before all are there is noticed at once: rank 0 tells those who have
+joined, and a worker sees rank 0's end by itself. One that never came can only be missed at the deadline.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import ipaddress
+import select
 import selectors
 import socket
 import time
@@ -19,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cobre.comm.config import TcpConfig
-from cobre.comm.errors import InitializationFailed, MissingConfiguration
+from cobre.comm.errors import InitializationFailed, MissingConfiguration, RankLost
 from cobre.comm.tcp_handshake import (
     ACK_BYTES,
     CHALLENGE_BYTES,
@@ -55,6 +59,7 @@ _LAST_RETRY_S: Final = 0.5
 _GRACE_S: Final = 5.0
 """How much longer workers wait than rank 0, which can tell them who is missing."""
 _LONGEST_STORY: Final = 1024
+_LOST: Final = "ended or broke off during the start"
 _NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -182,8 +187,9 @@ class Coordinator:
         Raises
         ------
         InitializationFailed
-            When some do not come in time, or one that has come goes; names the rank. Those who have come are
-            told.
+            When some do not come in time; names them. Those who have come are told.
+        RankLost
+            When one that has come goes. The others who have come are told.
         """
         try:
             self._listener.setblocking(False)
@@ -220,8 +226,7 @@ class Coordinator:
             elif connection in self._pending:
                 self._read(connection)
             elif connection in self._ranks:  # says nothing before all are there, so it is gone
-                rank = self._ranks[connection]
-                raise InitializationFailed(BACKEND, f"rank {rank} ended or broke off during the start")
+                raise RankLost(BACKEND, self._ranks[connection], _LOST)
 
     def _accept(self) -> None:
         for _ in range(_ACCEPTS_AT_ONCE):
@@ -312,17 +317,18 @@ class Coordinator:
         return Party(links, hosts)
 
     def _give_up(self, error: BaseException) -> None:
-        """Tell those who have come that the start failed, and close."""
-        for (_, channel), connection in self._joined.items():
-            if channel == Channel.CONTROL:
-                with contextlib.suppress(OSError):  # it may be the very one that is gone
-                    connection.setblocking(False)
-                    connection.send(_story_frame(error), socket.MSG_NOSIGNAL)
+        """Tell those who have come that the start failed, on whichever connection they listen, and close."""
+        for connection in self._joined.values():
+            with contextlib.suppress(OSError):  # it may be the very one that is gone
+                connection.setblocking(False)
+                connection.send(_story_frame(error), socket.MSG_NOSIGNAL)
         for connection in self._joined.values():
             connection.close()
 
 
 def _story_frame(error: BaseException) -> bytes:
+    if isinstance(error, RankLost):
+        return Header(Tag.ERROR, op=Refusal.RANK_LOST, source=error.rank).encode()
     story = error.source if isinstance(error, InitializationFailed) else type(error).__name__
     text = story.encode()[:_LONGEST_STORY]
     return Header(Tag.ERROR, op=Refusal.START_FAILED, length=len(text)).encode() + text
@@ -355,18 +361,23 @@ class Worker:
         InitializationFailed
             When rank 0 cannot be reached in time, refuses this worker or is not what it seems, or when the
             start failed for all.
+        RankLost
+            When rank 0 ends after it has let this worker in, or tells that another rank has ended.
         """
         data = self._dial(Channel.DATA)
         with _closed_on_error(data):
-            control = self._dial(Channel.CONTROL)
+            control = self._dial(Channel.CONTROL, data)
             with _closed_on_error(control):
                 hosts = self._await_roster(control)
         _tune(data)
         _tune(control)
         return Party([Link(0, data, control)], hosts)
 
-    def _dial(self, channel: Channel) -> socket.socket:
-        """Connect and prove; try again, more and more slowly, while rank 0 is not there yet (TCP-05)."""
+    def _dial(self, channel: Channel, joined: socket.socket | None = None) -> socket.socket:
+        """Connect and prove; try again, more and more slowly, while rank 0 is not there yet (TCP-05).
+
+        Rank 0 has nothing to say on a connection that it let in before, unless the start has failed.
+        """
         place = (self._config.coordinator, self._config.port)
         delay = _FIRST_RETRY_S
         while True:
@@ -381,6 +392,8 @@ class Worker:
             except Refused as refused:
                 raise self._failure(f"refused it: {refused}") from refused
             except (OSError, FrameError) as error:
+                if joined is not None and select.select([joined], [], [], 0)[0]:
+                    self._receive_header(joined, HANDSHAKE_S)
                 if time.monotonic() + delay >= self._deadline:
                     seconds = f"{self._config.connect_timeout_s:g} s"
                     raise self._failure(f"could not be joined within {seconds}: {error}") from error
@@ -399,24 +412,43 @@ class Worker:
 
     def _await_roster(self, control: socket.socket) -> list[str]:
         size = self._identity.size
-        try:
-            header = Header.decode(self._receive(control, HEADER_BYTES, self._left() + _GRACE_S))
-            if header.tag == Tag.ERROR and header.length <= _LONGEST_STORY:
-                story = self._receive(control, header.length, HANDSHAKE_S).decode("utf-8", "replace")
-                raise self._failure(f"says: {''.join(c if c.isprintable() else '?' for c in story)}")
-            if header.tag != Tag.ROSTER or header.length != size * HOST_BYTES:
-                raise FrameError(f"{header.tag.name} with {header.length} bytes instead of the roster")
-            roster = self._receive(control, header.length, HANDSHAKE_S)
-        except (OSError, FrameError) as error:
-            raise self._failure(f"(rank 0) ended or broke off during the start: {error}") from error
+        header = self._receive_header(control, self._left() + _GRACE_S)
+        if header.tag != Tag.ROSTER or header.length != size * HOST_BYTES:
+            raise self._failure(f"sent {header.tag.name} with {header.length} bytes instead of the roster")
+        roster = self._hear(control, header.length, HANDSHAKE_S)
         return [decode_host(roster[r * HOST_BYTES : (r + 1) * HOST_BYTES]) for r in range(size)]
+
+    def _receive_header(self, connection: socket.socket, seconds: float) -> Header:
+        """Return the next header from rank 0, or raise what it says of a failed start."""
+        try:
+            header = Header.decode(self._hear(connection, HEADER_BYTES, seconds))
+        except FrameError as error:
+            raise self._failure(f"sent what is no frame: {error}") from error
+        if header.tag != Tag.ERROR or header.length > _LONGEST_STORY:
+            return header
+        if header.op == Refusal.RANK_LOST:
+            raise RankLost(BACKEND, header.source, _LOST)
+        story = self._hear(connection, header.length, HANDSHAKE_S).decode("utf-8", "replace")
+        raise self._failure(f"says: {''.join(c if c.isprintable() else '?' for c in story)}")
+
+    def _hear(self, connection: socket.socket, count: int, seconds: float) -> bytes:
+        """Return exactly so many bytes from rank 0, which has let this worker in."""
+        try:
+            return self._receive(connection, count, seconds)
+        except TimeoutError as error:
+            raise self._failure(f"has not said within {seconds:g} s that all ranks are there") from error
+        except OSError as error:
+            raise RankLost(BACKEND, 0, f"({self._place}) {_LOST}: {error}") from error
 
     def _left(self) -> float:
         return max(self._deadline - time.monotonic(), _FIRST_RETRY_S)
 
     def _failure(self, story: str) -> InitializationFailed:
-        place = f"{self._config.coordinator} port {self._config.port}"
-        return InitializationFailed(BACKEND, f"rank {self._config.rank}: the coordinator at {place} {story}")
+        return InitializationFailed(BACKEND, f"rank {self._config.rank}: {self._place} {story}")
+
+    @property
+    def _place(self) -> str:
+        return f"the coordinator at {self._config.coordinator} port {self._config.port}"
 
     @staticmethod
     def _receive(connection: socket.socket, count: int, seconds: float) -> bytes:

@@ -6,6 +6,10 @@ that computes, compiles or holds the GIL for minutes is still seen to live, and 
 cut off is not. Rank 0's watcher passes every alarm on to all workers; that is how they learn who is to blame.
 
 To wake a kernel that waits for a peer that will not come, the watcher shuts down the data connections.
+
+It also closes the communicator (TCP-12). A rank that closes says so, ends its side of the data connections
+and is watched as before. When all have said it, rank 0 says goodbye and everybody leaves; a rank that dies
+before that is found and named like one that dies in a collective.
 """
 
 # Kernels are typed by Numba when they are compiled, not by annotations.
@@ -25,16 +29,26 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from cobre.comm.status import CORRUPTED, DIVERGED, LINK_BROKEN, PEER_DIED, PEER_FAILED, PEER_SILENT
+from cobre.comm.status import CLOSE as CLOSE_OPERATION
+from cobre.comm.status import (
+    CORRUPTED,
+    DIVERGED,
+    LINK_BROKEN,
+    PEER_CLOSED,
+    PEER_DIED,
+    PEER_FAILED,
+    PEER_SILENT,
+    TIMED_OUT,
+)
 from cobre.comm.tcp_alarm import (
     ABORT,
     BLAMED,
+    CLOSE,
     EXIT_CODE,
     FAIL,
     GOODBYE,
     OPERATION,
     REQUEST,
-    RUN,
     STOP,
     THIRD,
     alarm_reason,
@@ -57,7 +71,9 @@ _EVENT: Final = 5  # what an eventfd is read into
 _TOLD: Final = 6
 _TEACHER: Final = 7  # the link that brought the alarm and need not hear of it again; -1 for none
 _FRAME: Final = 8  # the header to send
-_LINK_TABLE: Final = 12
+_CLOSE_NS: Final = 12  # how long to wait for the others at the end
+_DEADLINE: Final = 13  # until when; 0 before this rank closes
+_LINK_TABLE: Final = 14
 
 _LINK_WORDS: Final = 10
 _CONTROL: Final = 0
@@ -69,8 +85,9 @@ _FILLED: Final = 5  # bytes of the header that have come
 _HEADER: Final = 6
 
 _OPEN: Final = 0
-_LEAVING: Final = 1  # the peer has said goodbye: its silence and its end are in order
-_GONE: Final = 2
+_CLOSING: Final = 1  # the peer has said that it closes, and waits for the others
+_LEAVING: Final = 2  # the peer has said goodbye: its silence and its end are in order
+_GONE: Final = 3
 
 _FLAGS: Final = np.int32(socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
 _EAGAIN: Final = codes.EAGAIN
@@ -79,11 +96,13 @@ _POLLIN: Final = select.POLLIN
 _NS_PER_MS: Final = 1_000_000
 _NS_PER_S: Final = 1_000_000_000
 _LINGER_NS: Final = 1_000_000_000
+_LONGEST_NS: Final = 2**62
 _SEND_SIDE: Final = np.int32(socket.SHUT_WR)
 _BOTH_SIDES: Final = np.int32(socket.SHUT_RDWR)
 
 _HEARTBEAT: Final = np.int64(first_word(Tag.HEARTBEAT, 0, 0))
 _SHUTDOWN: Final = np.int64(first_word(Tag.SHUTDOWN, 0, 0))
+_WILL_SHUT_DOWN: Final = np.int64(first_word(Tag.SHUTDOWN, 1, 0))
 _ABORT: Final = np.int64(first_word(Tag.ABORT, 0, 0))
 _ERROR: Final = np.int64(first_word(Tag.ERROR, 0, 0))
 _OP_SHIFT: Final = 48
@@ -99,7 +118,7 @@ def _send_frame(watch, link, first, sequence, source):
     that reads nothing, which its silence will tell.
     """
     base = _LINK_TABLE + link * _LINK_WORDS
-    if watch[base + _PHASE] != _OPEN:
+    if watch[base + _PHASE] > _CLOSING:
         return
     watch[_FRAME] = first
     watch[_FRAME + 1] = sequence
@@ -120,11 +139,14 @@ def _tell(watch, alarm):
     watch[_TOLD] = 1
     for link in range(watch[_LINKS]):
         base = _LINK_TABLE + link * _LINK_WORDS
-        blamed, third = alarm[BLAMED], alarm[THIRD]
-        if reason == DIVERGED and blamed == watch[base + _PEER]:
-            blamed, third = watch[_RANK], alarm[OPERATION]  # each hears what the other one called
+        told, blamed, third = reason, alarm[BLAMED], alarm[THIRD]
+        if blamed == watch[base + _PEER] and reason in (DIVERGED, PEER_CLOSED):
+            # each hears what the other one called
+            told, blamed, third = np.int64(DIVERGED), watch[_RANK], alarm[OPERATION]
+        elif reason == DIVERGED and watch[_DEADLINE] != 0:  # it is this rank that does something else
+            told, blamed, third = np.int64(PEER_CLOSED), watch[_RANK], np.int64(0)
         if link != watch[_TEACHER]:
-            _send_frame(watch, link, _ERROR | reason << _OP_SHIFT, third, blamed & _LOW)
+            _send_frame(watch, link, _ERROR | told << _OP_SHIFT, third, blamed & _LOW)
     for link in range(watch[_LINKS]):
         shutdown(np.int32(watch[_LINK_TABLE + link * _LINK_WORDS + _DATA]), _BOTH_SIDES)
 
@@ -182,7 +204,10 @@ def _handle(watch, alarm, link):
     empty = watch[base + _HEADER + 2] == 0
     if empty and source == peer and first == _HEARTBEAT:
         return
-    if empty and source == peer and first == _SHUTDOWN:
+    if empty and source == peer and first == _WILL_SHUT_DOWN:
+        watch[base + _PHASE] = _CLOSING
+        atomic_store(alarm, GOODBYE + link, np.int64(1))
+    elif empty and source == peer and first == _SHUTDOWN:
         watch[base + _PHASE] = _LEAVING
         atomic_store(alarm, GOODBYE + link, np.int64(1))
         shutdown(np.int32(watch[base + _CONTROL]), _SEND_SIDE)
@@ -221,7 +246,7 @@ def _listen(watch, alarm, link, now):
                 continue
             if code == _EAGAIN:
                 return
-        if watch[base + _PHASE] == _OPEN:
+        if watch[base + _PHASE] <= _CLOSING:
             raise_alarm(alarm, PEER_DIED, watch[base + _PEER], 0, -1)
         watch[base + _PHASE] = _GONE
 
@@ -242,6 +267,41 @@ def _rest(watch, until):
     eventfd_read(np.int32(watch[_WAKE]), address_of(watch, _EVENT))
 
 
+@inner_kernel
+def _begin_close(watch, now):
+    """Tell the peers that this rank closes, and that the next thing on the data links is their end."""
+    watch[_DEADLINE] = now + watch[_CLOSE_NS]
+    for link in range(watch[_LINKS]):
+        _send_frame(watch, link, _WILL_SHUT_DOWN, 0, watch[_RANK])
+        shutdown(np.int32(watch[_LINK_TABLE + link * _LINK_WORDS + _DATA]), _SEND_SIDE)
+
+
+@inner_kernel
+def _awaited(watch):
+    """Return a peer that has to speak before this rank may leave, or -1.
+
+    Rank 0 waits until all workers close, and the workers until rank 0 says goodbye.
+    """
+    for link in range(watch[_LINKS]):
+        base = _LINK_TABLE + link * _LINK_WORDS
+        phase = watch[base + _PHASE]
+        if phase == _OPEN or (phase == _CLOSING and watch[_RANK] != 0):
+            return watch[base + _PEER]
+    return np.int64(-1)
+
+
+@inner_kernel
+def _may_leave(watch, alarm, request, now):
+    """Whether the owner's request is fulfilled; raises the alarm when a close has waited too long."""
+    if request != CLOSE:
+        return request in (STOP, FAIL)
+    peer = _awaited(watch)
+    if peer >= 0 and now > watch[_DEADLINE]:
+        raise_alarm(alarm, TIMED_OUT, peer, watch[_CLOSE_NS] // _NS_PER_MS, CLOSE_OPERATION)
+        _tell(watch, alarm)
+    return peer < 0 or alarm_reason(alarm) != 0
+
+
 @njit(cache=True, nogil=True)
 def _run(watch, alarm):
     """Watch until the owner says stop."""
@@ -251,7 +311,7 @@ def _run(watch, alarm):
         watch[_LINK_TABLE + link * _LINK_WORDS + _HEARD_NS] = now
     while True:
         last = now
-        _rest(watch, beat)
+        _rest(watch, min(beat, watch[_DEADLINE]) if watch[_DEADLINE] != 0 else beat)
         now = monotonic_ns()
         late = now - last > watch[_SILENCE_NS] // 2  # this process itself was stopped: judge nobody by that
         for link in range(watch[_LINKS]):
@@ -260,15 +320,17 @@ def _run(watch, alarm):
                 watch[base + _HEARD_NS] = now
             _listen(watch, alarm, link, now)
             silent = now - watch[base + _HEARD_NS] > watch[_SILENCE_NS]
-            if silent and watch[base + _PHASE] == _OPEN:
+            if silent and watch[base + _PHASE] <= _CLOSING:
                 raise_alarm(alarm, PEER_SILENT, watch[base + _PEER], 0, -1)
         request = atomic_load(alarm, REQUEST)
         if request == ABORT:
             _abort(watch, alarm[EXIT_CODE], -1)
         if request == FAIL:
             raise_alarm(alarm, PEER_FAILED, watch[_RANK], 0, -1)
+        if request == CLOSE and watch[_DEADLINE] == 0:
+            _begin_close(watch, now)
         _tell(watch, alarm)
-        if request != RUN:
+        if _may_leave(watch, alarm, request, now):
             for link in range(watch[_LINKS]):
                 _send_frame(watch, link, _SHUTDOWN, 0, watch[_RANK])
             _linger(watch)
@@ -285,6 +347,11 @@ class Link(NamedTuple):
     peer: int
     data: socket.socket
     control: socket.socket
+
+
+def nanoseconds(seconds: float) -> int:
+    """Return a time as the kernels have it; one that never comes to pass stays within their numbers."""
+    return int(min(seconds * _NS_PER_S, _LONGEST_NS))
 
 
 def compile_watcher() -> None:
@@ -306,6 +373,8 @@ class Watcher:
         How often to give a sign of life.
     silence_s
         How long a peer may give none before it is taken for dead.
+    timeout_s
+        How long a close may wait for peers that are alive.
 
     Attributes
     ----------
@@ -313,7 +382,9 @@ class Watcher:
         The words shared with the kernel (:mod:`cobre.comm.tcp_alarm`).
     """
 
-    def __init__(self, rank: int, links: Sequence[Link], heartbeat_s: float, silence_s: float) -> None:
+    def __init__(
+        self, rank: int, links: Sequence[Link], heartbeat_s: float, silence_s: float, timeout_s: float
+    ) -> None:
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.alarm: NDArray[np.int64] = new_alarm(len(links), self._wake)
         self._words = np.zeros(_LINK_TABLE + _LINK_WORDS * len(links) + len(links) + 1, np.int64)
@@ -321,6 +392,7 @@ class Watcher:
         self._words[_LINKS] = len(links)
         self._words[_INTERVAL_NS] = int(heartbeat_s * _NS_PER_S)
         self._words[_SILENCE_NS] = int(silence_s * _NS_PER_S)
+        self._words[_CLOSE_NS] = nanoseconds(timeout_s)
         self._words[_WAKE] = self._wake
         self._words[_TEACHER] = -1
         for index, link in enumerate(links):
@@ -328,19 +400,33 @@ class Watcher:
             self._words[base + _CONTROL] = link.control.fileno()
             self._words[base + _DATA] = link.data.fileno()
             self._words[base + _PEER] = link.peer
+        self._ended = threading.Event()
         # a daemon: an interpreter that ends without close must not wait for it
         self._thread = threading.Thread(target=self._watch, name=f"cobre-tcp-watcher-{rank}", daemon=True)
         self._thread.start()
 
     def _watch(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the main thread
-        _run(self._words, self.alarm)
+        try:
+            _run(self._words, self.alarm)
+        finally:
+            self._ended.set()
 
-    def stop(self, *, failed: bool = False) -> None:
-        """Say goodbye to the peers (``failed``: that this rank gave up) and end the thread."""
-        self._ask(FAIL if failed else STOP)
-        self._thread.join()
-        os.close(self._wake)
+    def stop(self, request: int) -> None:
+        """Part from the peers as ``STOP``, ``FAIL`` or ``CLOSE`` says, and end the thread.
+
+        After ``CLOSE`` the alarm tells whether all ranks have closed.
+        """
+        self._ask(request)
+        try:
+            # not by join: interrupted by a signal handler, some versions of Python take the thread for ended
+            self._ended.wait()
+        except BaseException:
+            self._ask(FAIL)  # leave the others at once
+            raise
+        finally:
+            self._thread.join()
+            os.close(self._wake)
 
     def abort(self, code: int) -> None:
         """End all ranks, this process included, with an exit code."""

@@ -6,7 +6,8 @@ bytes     field      meaning
 0 - 3     magic      ``CBRE``
 4         version    :data:`VERSION`
 5         tag        what the frame is, a :class:`Tag`
-6         op         reduce operation; in an Error frame the reason
+6         op         reduce operation; in an Error frame the reason; in a Shutdown frame 1 while
+                     the sender waits for the others
 7         dtype      code of the elements' type, 0 for none
 8 - 15    sequence   number of the collective, from 1; in an Abort frame the exit code
 16 - 23   length     bytes of payload that follow

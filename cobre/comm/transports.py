@@ -12,10 +12,10 @@ import socket
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from cobre.comm.config import NONCE_BYTES, ShmConfig, TcpConfig
-from cobre.comm.environment import BACKEND_VARIABLE, SHM_TRIGGER, TCP_TRIGGER
+from cobre.comm.environment import BACKEND_VARIABLE, SHM_TRIGGER, TCP_TRIGGER, launch_timeouts
 from cobre.comm.errors import BackendNotAvailable, InvalidBackend
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 LAUNCHABLE_BACKENDS: Final = ("shm", "tcp")
 """Backends whose ranks the launchers can start; those of mpi are started by mpiexec or srun."""
 
-DEFAULT_TIMEOUT_S: Final = 60.0
+_CONNECT_TIMEOUT_S: Final = 300.0
+"""How long ranks look for each other: long, since the launcher sees those that end before they join."""
 
 _SEGMENT_DIRECTORY: Final = Path("/dev/shm")
 _NAME_BYTES: Final = 8
@@ -40,12 +41,16 @@ class Transport(ABC):
     size
         Number of ranks.
     timeout_s
-        How long a collective may wait for a rank that is alive; ``None`` for the backend's default.
+        How long a collective may wait for a rank that is alive; ``None`` for what this process's environment
+        says, or the default.
     """
+
+    backend: ClassVar[str]
 
     def __init__(self, size: int, timeout_s: float | None = None) -> None:
         self.size = size
-        self.timeout_s = DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s
+        self.connect_timeout_s, default_s = launch_timeouts(self.backend, _CONNECT_TIMEOUT_S)
+        self.timeout_s = default_s if timeout_s is None else timeout_s
 
     @abstractmethod
     def config(self, rank: int) -> ShmConfig | TcpConfig:
@@ -76,6 +81,8 @@ class Transport(ABC):
 class ShmTransport(Transport):
     """A name for the segments, and the nonce that tells this job's from others'."""
 
+    backend = "shm"
+
     def __init__(self, size: int, timeout_s: float | None = None) -> None:
         super().__init__(size, timeout_s)
         self.name = f"/cobre_job_{secrets.token_hex(_NAME_BYTES)}"
@@ -83,16 +90,24 @@ class ShmTransport(Transport):
 
     def config(self, rank: int) -> ShmConfig:
         """Return a rank's configuration."""
-        return ShmConfig(self.name, rank, self.size, timeout_s=self.timeout_s, nonce=self._nonce)
+        return ShmConfig(
+            self.name,
+            rank,
+            self.size,
+            connect_timeout_s=self.connect_timeout_s,
+            timeout_s=self.timeout_s,
+            nonce=self._nonce,
+        )
 
     def environment(self, rank: int) -> dict[str, str]:
         """Return the variables from which a rank makes the same configuration."""
         return {
-            BACKEND_VARIABLE: "shm",
+            BACKEND_VARIABLE: self.backend,
             SHM_TRIGGER: self.name,
             "COBRE_SHM_RANK": str(rank),
             "COBRE_SHM_SIZE": str(self.size),
             "COBRE_SHM_NONCE": self._nonce.hex(),
+            "COBRE_SHM_CONNECT_TIMEOUT_MS": _milliseconds(self.connect_timeout_s),
             "COBRE_SHM_TIMEOUT_SECS": str(self.timeout_s),
         }
 
@@ -103,6 +118,8 @@ class ShmTransport(Transport):
 
 class TcpTransport(Transport):
     """A listening socket on the loopback interface that rank 0 takes over, and the ranks' token."""
+
+    backend = "tcp"
 
     def __init__(self, size: int, timeout_s: float | None = None) -> None:
         super().__init__(size, timeout_s)
@@ -118,6 +135,7 @@ class TcpTransport(Transport):
             self.size,
             port=self._port,
             token=self._token,
+            connect_timeout_s=self.connect_timeout_s,
             timeout_s=self.timeout_s,
             listener_fd=self._listener.fileno() if rank == 0 else None,
         )
@@ -125,12 +143,13 @@ class TcpTransport(Transport):
     def environment(self, rank: int) -> dict[str, str]:
         """Return the variables from which a rank makes the same configuration."""
         variables = {
-            BACKEND_VARIABLE: "tcp",
+            BACKEND_VARIABLE: self.backend,
             TCP_TRIGGER: _LOOPBACK,
             "COBRE_TCP_PORT": str(self._port),
             "COBRE_TCP_RANK": str(rank),
             "COBRE_TCP_SIZE": str(self.size),
             "COBRE_TCP_TOKEN": self._token.decode(),
+            "COBRE_TCP_CONNECT_TIMEOUT_MS": _milliseconds(self.connect_timeout_s),
             "COBRE_TCP_TIMEOUT_SECS": str(self.timeout_s),
         }
         if rank == 0:
@@ -172,6 +191,10 @@ def make_transport(backend: str, size: int, timeout_s: float | None = None) -> T
             suggestion = "start MPI jobs with mpiexec or srun"
         raise BackendNotAvailable(backend, usable, message=message, suggestion=suggestion)
     return ShmTransport(size, timeout_s) if backend == "shm" else TcpTransport(size, timeout_s)
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(round(seconds * 1000))
 
 
 def unlink_segments(name: str) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre.case.model import Case, Stage
 from cobre.errors import CobreError
@@ -19,9 +20,14 @@ from cobre.lp.template import StageTemplate
 from cobre.lp.topology import topology_of
 from cobre.stochastic import OpeningTree
 
+TerminalFloor = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
+
 
 def build_templates(
-    case: Case, tree: OpeningTree, layout: StateLayout | None = None
+    case: Case,
+    tree: OpeningTree,
+    layout: StateLayout | None = None,
+    terminal_floor: TerminalFloor | None = None,
 ) -> tuple[StageTemplate, ...]:
     """Build the LP of every node of the policy graph, in physical units.
 
@@ -33,13 +39,16 @@ def build_templates(
         Realisations of inflow, load and availability by node and opening.
     layout
         The components of the state; made from the case unless it is at hand.
+    terminal_floor
+        Where the state at the end is valued by cuts: a lower bound ($) of that value over the box of
+        final states from the first argument to the second. ``None``: the end is worth nothing.
 
     Returns
     -------
     tuple of StageTemplate
         One for each node (on a chain: each stage), in their order; those of a stage differ in their
         right-hand sides only. The future cost of each is bounded below by a valid bound on the cost of the
-        stages after it (and fixed to zero in the last stage).
+        stages after it (and fixed to zero in the last stage, unless there is a terminal floor).
 
     Raises
     ------
@@ -55,10 +64,15 @@ def build_templates(
         openings = Openings(tree.inflow_m3s[rows], tree.load_mw[rows], tree.ncs_mw[rows])
         built.append(build_stage(case, topology, layout, position, openings))
     scale = case.training.cost_scale_factor or cost_scale_of([lp.cost for lp, _ in built])
-    floors = future_cost_floors(case.stages, [lp for lp, _ in built])
+    terminal = None
+    if terminal_floor is not None:
+        last, columns = built[-1]
+        terminal = terminal_floor(last.col_lower[columns], last.col_upper[columns])
+    floors = _future_cost_floors(case, [lp for lp, _ in built], terminal)
     templates: dict[int, StageTemplate] = {}
     for position, (here, (lp, state_columns)) in enumerate(zip(nodes, built, strict=True)):
-        of_stage = stage_template(case, position, lp, state_columns, scale, floors[position])
+        ends = terminal is None and position == len(nodes) - 1
+        of_stage = stage_template(case.stages[position], lp, state_columns, scale, floors[position], ends)
         openings_of_node = [tree.rows(node).stop - tree.rows(node).start for node in here]
         parts = np.split(of_stage.opening_rhs, np.cumsum(openings_of_node)[:-1])
         for node, rhs in zip(here, parts, strict=True):
@@ -75,7 +89,7 @@ def _nodes_by_stage(case: Case) -> list[list[int]]:
 
 
 def stage_template(
-    case: Case, position: int, lp: AssembledLp, state_columns: Sequence[int], scale: float, floor: float
+    stage: Stage, lp: AssembledLp, state_columns: Sequence[int], scale: float, floor: float, ends: bool
 ) -> StageTemplate:
     """Return the template of a stage; the limits of the future cost are set in ``lp`` itself.
 
@@ -85,15 +99,15 @@ def stage_template(
         $ per unit of objective.
     floor
         Least future cost, $.
+    ends
+        Whether nothing comes after the stage.
     """
-    stage = case.stages[position]
-    is_last = position == len(case.stages) - 1
     theta = int(lp.index.columns[FUTURE_COST].ids)
-    discount = 1.0 if is_last else stage.discount_factor
+    discount = 1.0 if ends else stage.discount_factor
     cost = lp.cost / scale
     cost[theta] = discount
     lp.col_lower[theta] = floor / scale
-    lp.col_upper[theta] = 0.0 if is_last else math.inf
+    lp.col_upper[theta] = 0.0 if ends else math.inf
     return StageTemplate(
         stage_id=stage.id,
         cost=cost,
@@ -116,20 +130,32 @@ def stage_template(
     )
 
 
-def future_cost_floors(stages: Sequence[Stage], lps: Sequence[AssembledLp]) -> list[float]:
+def _future_cost_floors(case: Case, stages: Sequence[AssembledLp], terminal: float | None) -> list[float]:
     """Return for each stage a lower bound ($) of the cost of all stages after it."""
     floors: list[float] = []
-    after = 0.0
-    for stage, lp in zip(reversed(stages), reversed(lps), strict=True):
+    after = 0.0 if terminal is None else terminal
+    for stage, lp in zip(reversed(case.stages), reversed(stages), strict=True):
         floors.append(after)
-        cheapest = lp.cheapest_cost()
-        if not math.isfinite(cheapest):
-            raise CobreError(
-                "SolverFailure",
-                f"the cost of stage {stage.id} has no lower bound",
-                {"stage": stage.id, "columns": lp.unbounded_rewards()},
-                "give every rewarded quantity an upper limit",
-            )
+        cheapest = cheapest_cost(stage, lp)
         # This stage's whole cost to go, which the stage before it sees as its future cost.
-        after = cheapest + (stage.discount_factor * after if len(floors) > 1 else 0.0)
+        after = cheapest + stage.discount_factor * after
     return list(reversed(floors))
+
+
+def cheapest_cost(stage: Stage, lp: AssembledLp) -> float:
+    """Return a lower bound ($) of the cost of a stage.
+
+    Raises
+    ------
+    CobreError
+        When there is none.
+    """
+    cheapest = lp.cheapest_cost()
+    if not math.isfinite(cheapest):
+        raise CobreError(
+            "SolverFailure",
+            f"the cost of stage {stage.id} has no lower bound",
+            {"stage": stage.id, "columns": lp.unbounded_rewards()},
+            "give every rewarded quantity an upper limit",
+        )
+    return cheapest

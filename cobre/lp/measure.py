@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from cobre.case.model import Case
-from cobre.lp.build import future_cost_floors, stage_template
+from cobre.lp.build import cheapest_cost, stage_template
 from cobre.lp.scaling import Range, ScalingReport, StageScaling, cost_scale_of, scale_templates
 from cobre.lp.stage import Openings, build_stage
 from cobre.lp.state import StateLayout
@@ -38,9 +38,10 @@ def measure_stages(case: Case, most_nonzeros: int = MOST_NONZEROS) -> ScalingRep
         lp, state_columns = build_stage(case, topology, layout, position, openings)
         if number == 0:
             positions += _others(len(case.stages), most_nonzeros // max(1, len(lp.matrix_value)))
-        future_cost_floors([case.stages[position]], [lp])
+        stage = case.stages[position]
+        cheapest_cost(stage, lp)
         costs.append(lp.cost.copy())
-        template = stage_template(case, position, lp, state_columns, 1.0, 0.0)
+        template = stage_template(stage, lp, state_columns, 1.0, 0.0, ends=True)
         measured += scale_templates([template])[1].stages
     scale = case.training.cost_scale_factor or cost_scale_of(costs)
     return ScalingReport(scale, tuple(_in_unit(stage, scale) for stage in measured))

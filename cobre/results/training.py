@@ -133,13 +133,16 @@ def cuts_table(policy: Policy) -> pa.Table:
     states = len(policy.state_names)
     total = sum(counts)
     slots = np.concatenate([np.arange(count, dtype=np.int32) for count in counts])
+    node_stage = np.repeat(np.array(policy.stage_ids, np.int32), counts)
+    # Cuts of a boundary policy, which only the last stage has, are of no iteration.
+    trained = (node_stage != policy.stage_ids[-1]) | (policy.boundary_cuts == 0)
     slopes = np.concatenate([slope.reshape(-1) for slope in policy.slopes])
     offsets = np.arange(total + 1, dtype=np.int32) * np.int32(states)
     columns = [
-        pa.array(np.repeat(np.array(policy.stage_ids, np.int32), counts)),
+        pa.array(node_stage),
         pa.array(slots),
-        pa.array((slots // policy.forward_passes + 1).astype(np.int32)),
-        pa.array((slots % policy.forward_passes).astype(np.int32)),
+        pa.array(np.where(trained, slots // policy.forward_passes + 1, 0).astype(np.int32)),
+        pa.array(np.where(trained, slots % policy.forward_passes, 0).astype(np.int32)),
         pa.array(np.concatenate(policy.intercepts)),
         pa.ListArray.from_arrays(pa.array(offsets), pa.array(slopes)).cast(
             CUTS_SCHEMA.field("coefficients").type

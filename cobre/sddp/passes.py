@@ -4,7 +4,8 @@ Forward, for pass m and stages t in order, with node and opening w_t of (iterati
 
     x_t = outgoing state of the node's LP at (x_{t-1}, w_t),   cost_m = sum_t D_t (objective_t - d_t theta_t)
 
-with d_t the one-step discount and D_t = d_0 ... d_{t-1}. Backward, for a trial point x at a node and all
+with d_t the one-step discount and D_t = d_0 ... d_{t-1}; in the last stage theta_t, the value that a boundary
+policy gives to the final state, stays in the cost. Backward, for a trial point x at a node and all
 openings w of all nodes that may follow it, with optimal values Q_w and slopes pi_w at x and the weights mu_w
 of the risk measure:
 
@@ -108,7 +109,10 @@ def _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_p
             _record_failure(buffers, own_pass, status, node, opening, PHASE_FORWARD)
             buffers.cost_own[own_pass] = np.nan
             return
-        stage_cost = objective(lp, work, worker, node) - future_cost(lp, work, worker, node)
+        stage_cost = objective(lp, work, worker, node)
+        # After the last stage nobody else counts what boundary cuts say of the future.
+        if stage < stages - 1:
+            stage_cost -= future_cost(lp, work, worker, node)
         total += cumulative_discount * stage_cost
         cumulative_discount *= lp.discount[node]
         outgoing_state(lp, work, worker, node, buffers.state_own[stage, own_pass])

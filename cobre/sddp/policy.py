@@ -32,6 +32,8 @@ class Policy:
         For each stage float64[cuts] and float64[cuts, states].
     future_cost_floor
         For each stage the bound on the future cost that holds without any cut, in $.
+    boundary_cuts
+        How many cuts at each node of the last stage came from another policy; they stand first.
     """
 
     stage_ids: tuple[int, ...]
@@ -41,6 +43,7 @@ class Policy:
     slopes: tuple[NDArray[np.float64], ...]
     future_cost_floor: tuple[float, ...]
     node_ids: tuple[int, ...] | None = None
+    boundary_cuts: int = 0
 
     def evaluate(self, stage: int, state: NDArray[np.float64]) -> float:
         """Return the future cost ($) the cuts of ``stage`` (position) give at an outgoing ``state``."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from cobre.errors import Problem
 from cobre.lp.scaling import ScalingReport
 from cobre.sddp.policy import Policy
 
@@ -78,6 +79,8 @@ class TrainingResult:
     history: tuple[IterationRecord, ...]
     scaling: ScalingReport | None = None
     """Sizes of the stage LPs, and the ranges of their coefficients before and after scaling."""
+    warnings: tuple[Problem, ...] = ()
+    """What looked odd, such as states that the boundary policy does not know."""
 
     @property
     def gap_percent(self) -> float:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from cobre.lp import StageTemplate, StateLayout, build_templates, diagnose, scal
 from cobre.lp import arrays as lp_arrays
 from cobre.lp.highs import HighsModel
 from cobre.native import compile_guard
+from cobre.policy_files import boundary_cuts, future_cost_floor
 from cobre.sddp import buffers as fields
 from cobre.sddp.graph import graph_arrays
 from cobre.sddp.iteration import (
@@ -78,7 +80,7 @@ def train(
     Raises
     ------
     ValidationError
-        When an argument is out of range.
+        When an argument is out of range, or the boundary policy of the case does not fit it.
     SolverError
         When a stage LP cannot be solved.
     """
@@ -140,7 +142,10 @@ class _Session:
             compile_start = time.perf_counter()
             self.tree: OpeningTree = build_opening_tree(case)
             self.layout = StateLayout(case)
-            self.templates: tuple[StageTemplate, ...] = build_templates(case, self.tree, self.layout)
+            components = [(part.kind, part.entity_id, part.offset) for part in self.layout.components]
+            self.boundary = boundary_cuts(case, components)
+            floor = None if self.boundary is None else partial(future_cost_floor, self.boundary)
+            self.templates: tuple[StageTemplate, ...] = build_templates(case, self.tree, self.layout, floor)
             self.scaled, self.scaling = scale_templates(self.templates)
             self._allocate(resources)
             self.entry.compile(tuple(numba.typeof(argument) for argument in self._arguments(0)))
@@ -151,7 +156,9 @@ class _Session:
         self.lp = lp_arrays.lp_arrays(self.scaled)
         self.graph = graph_arrays(self.case, self.tree.num_openings)
         self.passes = passes = len(self.graph.path_weight) or training.forward_passes
-        capacity = training.iteration_limit * passes
+        self.loaded_cuts = 0 if self.boundary is None else len(self.boundary.intercepts)
+        # Training adds no cuts to the last stage, the only one that may start with some.
+        capacity = max(training.iteration_limit * passes, self.loaded_cuts)
         nodes, states = self.lp.state_col.shape
         handles = np.zeros((self.threads, nodes), np.intp)
         for worker in range(self.threads):
@@ -160,6 +167,11 @@ class _Session:
                 resources.callback(model.close)
                 handles[worker, node] = model.handle
         self.pool = lp_arrays.cut_pool(nodes, capacity, states)
+        if self.boundary is not None:
+            last = int(self.graph.stage_start[-2])
+            self.pool.intercept[last:, : self.loaded_cuts] = self.boundary.intercepts
+            self.pool.slope[last:, : self.loaded_cuts] = self.boundary.slopes
+            self.pool.num_cuts[last:] = self.loaded_cuts
         self.work = lp_arrays.lp_workspace(self.lp, handles, capacity, batch=passes)
         self.buffers = fields.iteration_buffers(
             self.lp, self.graph, self.layout.initial, passes, self.comm.rank, self.comm.size, self.threads
@@ -201,6 +213,7 @@ class _Session:
             policy_sha256=policy.sha256(),
             history=tuple(history),
             scaling=self.scaling,
+            warnings=() if self.boundary is None else self.boundary.warnings,
         )
 
     def _iterate(self, iteration: int) -> IterationRecord:
@@ -247,6 +260,7 @@ class _Session:
                 float(template.col_lower[template.theta_col]) * template.cost_scale
                 for template in self.templates
             ),
+            boundary_cuts=self.loaded_cuts,
         )
 
     def _failure(self, status: int, iteration: int) -> BaseException:

@@ -9,6 +9,7 @@ import pytest
 from cobre.comm import ShmConfig, TcpConfig
 from cobre.comm.config import DEFAULT_CAPACITY_BYTES
 from cobre.comm.environment import shm_config, tcp_config
+from cobre.comm.transports import ShmTransport, TcpTransport
 from cobre.errors import ValidationError
 
 TCP = {"COBRE_TCP_COORDINATOR": "node1", "COBRE_TCP_RANK": "1", "COBRE_TCP_SIZE": "2"}
@@ -21,8 +22,8 @@ def settings_of(error):
 
 def test_defaults():  # SEL-04, SEL-06
     tcp = tcp_config(TCP)
-    assert tcp == TcpConfig("node1", 1, 2, 29500, "127.0.0.1", 30.0, 60.0, None, None)
-    assert shm_config(SHM) == ShmConfig("/job", 1, 2, 60.0, None, DEFAULT_CAPACITY_BYTES)
+    assert tcp == TcpConfig("node1", 1, 2, 29500, "127.0.0.1", 30.0, 3600.0, None, None)
+    assert shm_config(SHM) == ShmConfig("/job", 1, 2, 60.0, 3600.0, None, DEFAULT_CAPACITY_BYTES)
 
 
 def test_every_variable_is_honoured():
@@ -38,8 +39,39 @@ def test_every_variable_is_honoured():
         }
     )
     assert tcp == TcpConfig("node1", 1, 2, 4711, "0.0.0.0", 1.5, 2.5, b"secret", 7)
-    shm = shm_config({**SHM, "COBRE_SHM_TIMEOUT_SECS": "3", "COBRE_SHM_NONCE": "0f" * 16})
-    assert (shm.timeout_s, shm.nonce) == (3.0, b"\x0f" * 16)
+    shm = shm_config(
+        {
+            **SHM,
+            "COBRE_SHM_CONNECT_TIMEOUT_MS": "2500",
+            "COBRE_SHM_TIMEOUT_SECS": "3",
+            "COBRE_SHM_NONCE": "0f" * 16,
+        }
+    )
+    assert (shm.connect_timeout_s, shm.timeout_s, shm.nonce) == (2.5, 3.0, b"\x0f" * 16)
+
+
+def test_a_slow_rank_is_given_more_than_minutes():  # 10.7
+    ten_minutes_s = 600.0
+    assert tcp_config(TCP).timeout_s > ten_minutes_s
+    assert shm_config(SHM).timeout_s > ten_minutes_s
+
+
+@pytest.mark.parametrize("make", [ShmTransport, TcpTransport])
+def test_launched_ranks_get_the_same_by_either_way(make, monkeypatch):
+    read = shm_config if make is ShmTransport else tcp_config
+    prefix = f"COBRE_{make.backend.upper()}_"
+    with make(2) as transport:
+        for rank in range(2):
+            assert read(transport.environment(rank)) == transport.config(rank)
+        assert transport.config(0).timeout_s > 600.0
+    monkeypatch.setenv(prefix + "TIMEOUT_SECS", "7200")
+    monkeypatch.setenv(prefix + "CONNECT_TIMEOUT_MS", "1500")
+    with make(2) as transport:
+        assert (transport.config(1).timeout_s, transport.config(1).connect_timeout_s) == (7200.0, 1.5)
+        assert read(transport.environment(1)) == transport.config(1)
+    monkeypatch.setenv(prefix + "TIMEOUT_SECS", "soon")
+    with pytest.raises(ValidationError, match="is no number"):
+        make(2)
 
 
 @pytest.mark.parametrize(
@@ -180,6 +212,7 @@ def test_wrong_tcp_configurations(fields, settings):
         ({"capacity_bytes": 0}, ["capacity_bytes"]),
         ({"capacity_bytes": 1.5}, ["capacity_bytes"]),
         ({"timeout_s": -1, "size": 0}, ["size", "timeout_s"]),
+        ({"connect_timeout_s": 0}, ["connect_timeout_s"]),
     ],
 )
 def test_wrong_shm_configurations(fields, settings):

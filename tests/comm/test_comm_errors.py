@@ -19,6 +19,7 @@ from cobre.comm import (
     InvalidCommunicator,
     InvalidRoot,
     MissingConfiguration,
+    RankLost,
 )
 from cobre.comm import status as codes
 from cobre.comm.status import error_from_status
@@ -37,9 +38,13 @@ BACKEND = [
     (MissingConfiguration("tcp", ["A", "B"]), {"backend": "tcp", "missing_vars": ("A", "B")}),
     (InitializationFailed("shm", OSError("exists"), 17), {"backend": "shm", "source": "exists"}),
 ]
+LOST = (
+    RankLost("tcp", 2, "has ended"),
+    {"backend": "tcp", "rank": 2, "source": "rank 2 has ended", "operation": "init", "mpi_error_code": 0},
+)
 
 
-@pytest.mark.parametrize(("error", "fields"), COMM + BACKEND, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(("error", "fields"), [*COMM, *BACKEND, LOST], ids=lambda value: type(value).__name__)
 def test_fields_and_pickle(error, fields):
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
@@ -52,6 +57,17 @@ def test_fields_and_pickle(error, fields):
             error.suggestion,
         )
     assert isinstance(error, CobreError)
+
+
+def test_a_rank_lost_at_the_start_is_a_failure_of_both_kinds():
+    error = LOST[0]
+    assert isinstance(error, InitializationFailed)
+    assert isinstance(error, CollectiveFailed)
+    assert error.kind == "MpiError"
+    assert error.context == {
+        "operation": "init", "backend": "tcp", "error_code": 0, "detail": "rank 2 has ended", "rank": 2,
+    }  # fmt: skip
+    assert str(error) == "the backend 'tcp' did not start: rank 2 has ended"
 
 
 @pytest.mark.parametrize("error", [error for error, _ in COMM], ids=lambda error: type(error).__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -19,7 +20,7 @@ import pytest
 from cobre.comm import BackendNotAvailable, InvalidBackend
 from cobre.comm.launch import launch, progress
 from cobre.comm.processes import cpu_slices, scrubbed
-from cobre.comm.transports import ShmTransport
+from cobre.comm.transports import ShmTransport, TcpTransport
 from cobre.errors import ValidationError, WorkerError
 
 HERE = Path(__file__).parent
@@ -31,9 +32,13 @@ def segments() -> set[str]:
 
 
 def children() -> set[int]:
+    # by the parent that each process names: lists by thread change while a thread of this process ends
     found = set()
-    for task in Path("/proc/self/task").iterdir():
-        found |= set(map(int, (task / "children").read_text().split()))
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid():
+                found.add(int(process.name))
     return found
 
 
@@ -128,6 +133,22 @@ def test_an_exception_comes_with_its_rank(backend, who):  # TST-50 A
 def test_a_killed_rank_is_told_by_its_signal(backend, who):  # TST-50 B
     with pytest.raises(WorkerError) as caught:
         launch(launch_functions.fail, 2, backend=backend, args=(who, "kill"), timeout_s=120)
+    assert (caught.value.rank, caught.value.exit_code, caught.value.inner) == (who, -signal.SIGKILL, None)
+
+
+@pytest.mark.parametrize("transport", [ShmTransport, TcpTransport])
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_rank_killed_before_it_joins_is_told_by_its_signal(transport, who, monkeypatch):
+    # the others look for it much longer than this test may take
+    configuration = transport.config
+    monkeypatch.setattr(
+        transport,
+        "config",
+        lambda self, rank: launch_functions.DiesWhenRead() if rank == who else configuration(self, rank),
+    )
+    backend = "shm" if transport is ShmTransport else "tcp"
+    with pytest.raises(WorkerError) as caught:
+        launch(launch_functions.add_ranks, 3, backend=backend, timeout_s=120)
     assert (caught.value.rank, caught.value.exit_code, caught.value.inner) == (who, -signal.SIGKILL, None)
 
 

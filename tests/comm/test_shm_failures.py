@@ -52,24 +52,44 @@ say(said)
 """
 
 
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("victim", [0, 1, 2])
 def test_killed_at_start_up(victim):  # TST-60
-    with Job(3, STARTING) as job:
-        job.start(0, 1).wait_registered(0, 1)  # rank 2 never comes
+    with Job(4, STARTING) as job:
+        job.start(0, 1, 2).wait_registered(0, 1, 2)  # rank 3 never comes
         job.kill(victim)
-        other = 1 - victim
-        lines = job.finish(other, within_s=SOON_S)[other]
-        assert lines[1].startswith("InitializationFailed: "), lines
-        assert f"rank {victim} has ended" in lines[1], lines
+        others = [r for r in range(3) if r != victim]
+        for lines in job.finish(*others, within_s=SOON_S).values():
+            # which is both an InitializationFailed and a CollectiveFailed
+            assert lines[1].startswith("RankLost: "), lines
+            assert f"rank {victim} has ended" in lines[1], lines
         assert job.leftovers() == []
 
 
-def test_all_others_learn_of_a_death_at_start_up():
-    with Job(4, STARTING) as job:
-        job.start(0, 1, 2).wait_registered(0, 1, 2)
-        job.kill(2)
-        for lines in job.finish(0, 1, within_s=SOON_S).values():
-            assert lines[1].startswith("InitializationFailed: "), lines
+UNREGISTERED = """
+import cobre.comm.shm_join as shm_join
+register = shm_join._register
+
+def die_first(*arguments):
+    input()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if rank == 0:
+    shm_join._register = die_first
+else:
+    shm_join._register = lambda *arguments: (say("opened"), input(), register(*arguments))
+"""
+
+
+def test_rank_0_killed_before_it_has_registered():
+    # the others have found the segment that it has made, in which nobody is registered
+    with Job(3, UNREGISTERED + STARTING) as job:
+        job.start().wait_for("opened", 1, 2)
+        job.go(0)
+        job.processes[0].wait(SOON_S)
+        job.go(1, 2)
+        for lines in job.finish(1, 2, within_s=SOON_S).values():
+            assert lines[-1].startswith("RankLost: "), lines
+            assert "rank 0 has ended" in lines[-1], lines
         assert job.leftovers() == []
 
 
@@ -112,11 +132,14 @@ say(said)
 """
 
 
-def test_killed_while_it_closes():  # TST-60
+@pytest.mark.parametrize("delay_s", [0.0, 0.5], ids=["on its way", "waiting"])
+def test_killed_while_it_closes(delay_s):  # TST-60
     with Job(3, WAITING_TO_CLOSE) as job:
         job.start().wait_for("closing", 1)
         job.wait_for("joined")
+        time.sleep(delay_s)
         job.kill(1)
+        job.processes[1].wait(SOON_S)
         job.go(0, 2)
         for lines in job.finish(0, 2, within_s=SOON_S).values():
             assert lines[2].startswith("CollectiveFailed: close: "), lines
@@ -179,15 +202,15 @@ say(said)
 
 
 def test_a_rank_that_never_comes():
-    with Job(3, "say(outcome(connect))", timeout_s=1.5) as job:
+    with Job(3, "say(outcome(connect))", connect_timeout_s=1.5) as job:
         lines = job.start(0, 1).finish()
         assert "rank 2 did not join within 1.5 s" in lines[0][0] + lines[1][0]
-        assert all(line[0].startswith("InitializationFailed") for line in lines.values())
+        assert all(line[0].startswith(("InitializationFailed", "RankLost")) for line in lines.values())
         assert job.leftovers() == []
 
 
 def test_a_segment_that_never_comes():
-    with Job(2, "say(outcome(connect))", timeout_s=1.0) as job:
+    with Job(2, "say(outcome(connect))", connect_timeout_s=1.0) as job:
         (line,) = job.start(1).finish()[1]
         assert line.startswith("InitializationFailed: ")
         assert "rank 0 did not make the segment" in line
@@ -260,7 +283,7 @@ time.sleep(60)
 
 
 def test_two_processes_with_one_rank():
-    with Job(3, STARTING, timeout_s=20.0) as job:
+    with Job(3, STARTING, connect_timeout_s=20.0) as job:
         job.start(0, 1).wait_registered(0, 1)
         second = job.spawn(1)
         try:
@@ -277,3 +300,58 @@ def test_a_zombie_has_ended():
         os.kill(job.processes[1].pid, signal.SIGKILL)
         lines = job.finish(0, within_s=SOON_S)[0]
         assert "the process of rank 1 has ended" in lines[1]
+
+
+# Kernels before 5.3, sandboxes that forbid it, and builds of Python that do not know it.
+WITHOUT_PIDFD = {
+    "no system call": "os.pidfd_open = lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSYS, 'not there'))",
+    "forbidden": "os.pidfd_open = lambda *_: (_ for _ in ()).throw(OSError(errno.EPERM, 'not allowed'))",
+    "no function": "del os.pidfd_open",
+}
+
+
+@pytest.mark.parametrize("how", WITHOUT_PIDFD)
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_death_is_seen_without_pidfds(victim, how):  # 10.7
+    body = f"import errno\n{WITHOUT_PIDFD[how]}\njob['count'] = 1\n" + LOOPING
+    with Job(3, body) as job:
+        job.start().wait_for("looping")
+        job.kill(victim)
+        others = [r for r in range(3) if r != victim]
+        for lines in job.finish(*others, within_s=SOON_S).values():
+            assert f"rank {victim} has ended" in lines[1], lines
+        assert job.leftovers() == []
+
+
+@pytest.mark.parametrize("body", [STARTING, "job['victim'] = 1\n" + CLOSING], ids=["start", "close"])
+def test_a_death_at_either_end_is_seen_without_pidfds(body):
+    with Job(3, "del os.pidfd_open\n" + body) as job:
+        if "closing" in body:
+            job.start().wait_for("closing", 0, 2)
+            job.wait_for("joined", 1)
+            others = (0, 2)
+        else:
+            job.start(0, 1).wait_registered(0, 1)
+            others = (0,)
+        job.kill(1)
+        for lines in job.finish(*others, within_s=SOON_S).values():
+            assert any("rank 1 has ended" in line for line in lines), lines
+        assert job.leftovers() == []
+
+
+def test_abort_ends_all_ranks_without_pidfds():  # COM-02
+    body = """
+del os.pidfd_open
+comm = connect()
+comm.barrier()
+say("joined")
+input()
+if rank == 1:
+    comm.abort(7)
+time.sleep(60)
+"""
+    with Job(3, body) as job:
+        job.start().wait_for("joined")
+        job.go()
+        codes = [job.processes[r].wait(20) for r in range(3)]
+        assert codes == [-signal.SIGTERM, 7, -signal.SIGTERM]

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cobre.comm import AllocationFailed, InitializationFailed
+from cobre.comm import AllocationFailed, InitializationFailed, RankLost
 from cobre.comm.config import ShmConfig
 from cobre.comm.shm import clean_stale_segments
 from cobre.comm.shm_join import join
@@ -34,7 +34,7 @@ def name():
 
 def config(name, rank, **changes):
     return ShmConfig(
-        **{"name": name, "rank": rank, "size": 2, "timeout_s": 5.0, "nonce": NONCE, **changes}  # type: ignore[arg-type]
+        **{"name": name, "rank": rank, "size": 2, "connect_timeout_s": 5.0, "nonce": NONCE, **changes}  # type: ignore[arg-type]
     )
 
 
@@ -179,7 +179,7 @@ def test_what_a_crash_left_behind_is_cleaned(name, complete):  # SHM-05
 
 def test_what_a_crash_left_behind_is_refused(name):
     leave_behind(name)
-    with pytest.raises(InitializationFailed, match=r"is gone.*clean-shm"):
+    with pytest.raises(RankLost, match=r"rank 0 .*has ended.*clean-shm"):
         attach(name, nonce=None)
 
 

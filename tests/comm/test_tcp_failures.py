@@ -83,28 +83,105 @@ def test_a_rank_killed_in_the_middle_of_gathers_is_named(victim):
 
 
 CLOSING = """
-comm = connect()
+comm = connect(heartbeat_s=0.3, silence_s=2.0)
 comm.barrier()
 say("up")
 input()
 started = time.monotonic()
-comm.close()
-say(f"{time.monotonic() - started:.1f}")
+found = outcome(comm.close)
+say(f"{time.monotonic() - started:.1f} {found}")
+say(outcome(comm.close))
+say(outcome(comm.barrier))
+assert threading.active_count() == 1
 """
 
 
+def _require_close_failed(said: list[str], story: str) -> None:
+    _, failure, again, after = said
+    seconds, found = failure.split(" ", 1)
+    assert found == f"CollectiveFailed: close: {story}"
+    assert float(seconds) < NOTICED_S
+    assert again == "ok"
+    assert after.startswith("InvalidCommunicator")
+
+
 @pytest.mark.parametrize(
-    ("victim", "number"),
-    [(0, signal.SIGKILL), (1, signal.SIGKILL), (2, signal.SIGKILL), (0, signal.SIGSTOP)],
+    ("victim", "number", "story"),
+    [
+        (0, signal.SIGKILL, "the process of rank 0 has ended"),
+        (1, signal.SIGKILL, "the process of rank 1 has ended"),
+        (2, signal.SIGKILL, "the process of rank 2 has ended"),
+        (0, signal.SIGSTOP, "rank 0 gives no sign of life"),
+        (2, signal.SIGSTOP, "rank 2 gives no sign of life"),
+    ],
 )
-def test_the_others_close_whatever_happened_to_a_rank(victim, number):
+def test_the_others_are_told_when_they_close(victim, number, story):  # TST-60
     with TcpJob(3, CLOSING) as job:
         job.start().wait_for("up")
         job.kill(victim, number)
         others = _others(3, victim)
         job.go(*others)
         for said in job.finish(*others, within_s=30).values():
-            assert float(said[1]) < NOTICED_S
+            _require_close_failed(said, story)
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_a_rank_killed_while_it_closes_is_named(victim):  # TST-60
+    with TcpJob(3, CLOSING) as job:
+        job.start().wait_for("up")
+        job.go(victim)
+        time.sleep(0.5)  # most likely it waits for the others by now; the outcome is the same if not
+        job.kill(victim)
+        job.processes[victim].wait(30)
+        others = _others(3, victim)
+        job.go(*others)
+        for said in job.finish(*others, within_s=30).values():
+            _require_close_failed(said, f"the process of rank {victim} has ended")
+
+
+CLOSING_LATE = """
+comm = connect(timeout_s=2.0)
+comm.barrier()
+say("up")
+if rank == job["config_victim"]:
+    input()
+say(outcome(comm.close))
+"""
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_close_does_not_wait_for_ever(victim):
+    with TcpJob(3, _victim(CLOSING_LATE, victim)) as job:
+        job.start().wait_for("up")
+        others = _others(3, victim)
+        for said in job.finish(*others, within_s=60).values():
+            assert said[1].startswith(f"CollectiveFailed: close: rank {victim} did not come within 2")
+        job.go(victim)
+        assert job.finish(victim)[victim][1].startswith("CollectiveFailed: close: rank ")
+
+
+CLOSING_INTERRUPTED = """
+comm = connect()
+comm.barrier()
+say("up")
+if rank != job["config_victim"]:
+    input()
+say(outcome(comm.close))
+assert threading.active_count() == 1
+"""
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_close_can_be_interrupted(victim):
+    with TcpJob(3, _victim(CLOSING_INTERRUPTED, victim)) as job:
+        job.start().wait_for("up")
+        time.sleep(0.3)  # most likely waiting in close by now
+        job.kill(victim, signal.SIGINT)
+        job.wait_for("KeyboardInterrupt", victim)
+        job.go(*_others(3, victim))
+        said = job.finish()
+        for rank in _others(3, victim):
+            assert said[rank][1] == f"CollectiveFailed: close: rank {victim} gave up"
 
 
 STARTING = """
@@ -113,18 +190,48 @@ say(outcome(connect))
 """
 
 
-@pytest.mark.parametrize("victim", [0, 1])
-def test_a_rank_killed_during_the_start_is_named(victim):
-    # rank 2 never comes, so that ranks 0 and 1 wait for it
-    with TcpJob(3, STARTING) as job:
-        job.start(0, 1).wait_for("here")
-        job.wait_joined(connections=2)
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_a_rank_killed_during_the_start_is_named(victim):  # TST-60
+    # rank 3 never comes, so that the others wait for it
+    with TcpJob(4, STARTING) as job:
+        job.start(0, 1, 2).wait_for("here")
+        job.wait_joined(connections=4)
         job.kill(victim)
-        other = 1 - victim
-        said = job.finish(other, within_s=30)[other][-1]
-        assert said.startswith("InitializationFailed")
-        assert f"rank {victim}" in said
-        assert "ended or broke off during the start" in said
+        others = _others(3, victim)
+        for said in job.finish(*others, within_s=30).values():
+            assert said[-1].startswith("RankLost: ")  # InitializationFailed and CollectiveFailed at once
+            assert f"rank {victim} " in said[-1]
+            assert "ended or broke off during the start" in said[-1]
+
+
+HALF_JOINED = """
+from cobre.comm.tcp_handshake import Channel
+from cobre.comm.tcp_rendezvous import Worker
+dial = Worker._dial
+
+def dial_late(self, channel, *joined):
+    if channel == Channel.CONTROL:
+        say("half")
+        input()
+    return dial(self, channel, *joined)
+
+if rank == 2:
+    Worker._dial = dial_late
+"""
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_rank_that_is_joining_hears_of_a_death_too(victim):
+    with TcpJob(3, HALF_JOINED + STARTING) as job:
+        job.start().wait_for("half", 2)
+        job.wait_joined(connections=3)
+        job.kill(victim)
+        if victim != 0:
+            job.finish(0, within_s=30)
+        job.go(2)
+        said = job.finish(2, within_s=30)[2][-1]
+        assert said.startswith("RankLost: ")
+        assert f"rank {victim} " in said
 
 
 def test_missing_ranks_are_named_to_all():
@@ -288,19 +395,43 @@ def test_a_rank_that_leaves_by_an_exception_is_named():
 LEAVING = """
 comm = connect()
 comm.barrier()
-if rank == 1:
-    comm.close()
-    say("closed")
+say("up")
+if rank == job["config_victim"]:
+    say(outcome(comm.close))
 else:
-    say(outcome(comm.barrier))
+    say(outcome(lambda: eval(job["call"])))
 """
 
 
-def test_a_rank_that_closes_early_is_named():
-    with TcpJob(3, LEAVING) as job:
+@pytest.mark.parametrize("call", ["barrier", "large gather"])
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_rank_that_closes_early_is_named(victim, call):
+    with TcpJob(3, f"job['call'] = {CALLS[call]!r}\n" + _victim(LEAVING, victim)) as job:
         said = job.start().finish()
-        for rank in (0, 2):
-            assert said[rank][0] == "CollectiveFailed: barrier: rank 1 has closed its communicator"
+        name = CALLS[call].partition("(")[0].removeprefix("comm.")
+        for rank in _others(3, victim):
+            assert said[rank][1] == f"CollectiveFailed: {name}: rank {victim} has closed its communicator"
+        assert said[victim][1].startswith("CollectiveFailed: close: this rank called close, rank ")
+        assert said[victim][1].endswith(f" called {name}")
+
+
+GONE = """
+comm = connect()
+comm.barrier()
+say("up")
+if rank != 1:
+    input()
+    say(outcome(comm.close))
+"""
+
+
+def test_a_rank_that_ends_without_closing_is_not_missed():
+    with TcpJob(3, GONE) as job:
+        job.start().wait_for("up")
+        job.finish(1)
+        job.go(0, 2)
+        for said in job.finish(0, 2).values():
+            assert said[1] == "ok"
 
 
 LAST = """
@@ -308,7 +439,7 @@ with connect() as comm:
     buf = np.full(300_000, float(rank))
     comm.broadcast(buf, 0)
     if rank == 2:
-        time.sleep(0.5)  # the others are gone by now
+        time.sleep(0.5)  # the others wait for it to close
     assert (buf == 0).all()
 say("done")
 """

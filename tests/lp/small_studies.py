@@ -94,6 +94,8 @@ def small_study(
     parts.setdefault("generic", ((),) * count)
     inflows = np.broadcast_to(np.asarray(inflow, float), (count, len(hydros))).copy()
     loads = np.broadcast_to(np.asarray(load, float), (count, buses)).copy()
+    shares = np.zeros((count, sizes["ncs"]))
+    without_stats = {"ncs_mean": shares, "ncs_std": shares, "ncs_has_stats": np.zeros(sizes["ncs"], bool)}
     return Case(
         path=Path("small"),
         training=TrainingOptions(42, 1, iterations, method, None),  # type: ignore[arg-type]
@@ -124,7 +126,7 @@ def small_study(
             inflow_std_m3s=np.zeros_like(inflows),
             load_mean_mw=loads,
             load_std_mw=np.zeros_like(loads),
-            **(scenario or {}),
+            **(without_stats | (scenario or {})),
         ),
         **parts,
     )

@@ -156,3 +156,25 @@ def test_cost_scale_divides_costs_but_not_discount():
     others = np.arange(plain.num_cols) != plain.theta_col
     np.testing.assert_allclose(scaled.cost[others] * 500.0, plain.cost[others])
     assert scaled.cost[scaled.theta_col] == plain.cost[plain.theta_col] == 0.99
+
+
+def test_a_floor_of_the_end_frees_its_cost_and_reaches_back():
+    case = cascade_study(hydros=2, stages=3)
+    tree = build_opening_tree(case)
+    boxes = []
+
+    def floor(lower, upper):
+        boxes.append((lower.tolist(), upper.tolist()))
+        return -5.0e6
+
+    plain, valued = build_templates(case, tree), build_templates(case, tree, None, floor)
+    assert boxes == [([10.0, 10.0], [400.0, 400.0])]
+    bounds = [
+        [(t.col_lower[t.theta_col] * t.cost_scale, t.col_upper[t.theta_col]) for t in templates]
+        for templates in (plain, valued)
+    ]
+    assert bounds[0][-1] == (0.0, 0.0)
+    assert bounds[1][-1] == (-5.0e6, np.inf)
+    assert bounds[1][1][0] == pytest.approx(bounds[0][1][0] - 0.99 * 5.0e6)
+    assert bounds[1][0][0] == pytest.approx(bounds[0][0][0] - 0.99**2 * 5.0e6)
+    assert (valued[-1].discount, valued[-1].cost[valued[-1].theta_col]) == (0.99, 0.99)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shutil
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +20,9 @@ import cobre.sddp
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/config.json"))
-DERIVED = ["thermal-merit-order", "two-plant-cascade"]
+SIMPLE = ["random-inflow", "thermal-merit-order", "two-plant-cascade"]
+"""What the extensive form of this folder can model."""
+DERIVED = [name for name in NAMES if name != "random-inflow"]
 
 
 def python_blocks(name: str) -> str:
@@ -43,19 +46,38 @@ def make_examples() -> ModuleType:
     return module
 
 
-def test_the_three_examples_are_there() -> None:
-    assert sorted(make_examples().EXAMPLES) == NAMES
-    assert len(NAMES) == 3
-
-
-@pytest.mark.parametrize("name", DERIVED)
-def test_derivation_is_the_optimum(name: str) -> None:
+def derived_optimum(name: str) -> Fraction:
     scope: dict[str, object] = {}
     exec(python_blocks(name), scope)
     optimum = scope["optimum"]
     assert isinstance(optimum, Fraction)
+    return optimum
+
+
+def test_all_examples_are_there_and_listed() -> None:
+    assert sorted(make_examples().EXAMPLES) == NAMES
+    listing = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert sorted(set(re.findall(r"\]\(([a-z-]+)/README\.md\)", listing))) == NAMES
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_derivation_is_the_optimum(name: str) -> None:
+    optimum = derived_optimum(name)
     assert optimum == stated_value(name, "Optimum")
-    assert solve_extensive_form(EXAMPLES / name) == pytest.approx(float(optimum), rel=1e-9)
+    if name in SIMPLE:
+        assert solve_extensive_form(EXAMPLES / name) == pytest.approx(float(optimum), rel=1e-9)
+
+
+def test_parallel_blocks_would_turbine_water_before_it_is_pumped(tmp_path: Path) -> None:
+    path = tmp_path / "parallel"
+    shutil.copytree(EXAMPLES / "pumped-storage", path, ignore=shutil.ignore_patterns("output"))
+    stages = json.loads((path / "stages.json").read_text(encoding="utf-8"))
+    for stage in stages["stages"]:
+        stage["block_mode"] = "parallel"
+    (path / "stages.json").write_text(json.dumps(stages), encoding="utf-8")
+    result = cobre.sddp.train(cobre.case.load(path))
+    stated = stated_value("pumped-storage", "With parallel blocks")
+    assert result.lower_bound == pytest.approx(float(stated), rel=1e-9)
 
 
 def test_stated_values_of_the_random_example() -> None:
@@ -72,7 +94,9 @@ def test_stated_values_of_the_random_example() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_training_reaches_the_optimum_from_below(name: str) -> None:
     path = EXAMPLES / name
-    optimum = solve_extensive_form(path, drawn_openings(path))
+    optimum = (
+        solve_extensive_form(path, drawn_openings(path)) if name in SIMPLE else float(derived_optimum(name))
+    )
     result = cobre.sddp.train(cobre.case.load(path))
     assert result.lower_bound == pytest.approx(optimum, rel=1e-8)
     assert all(record.lower_bound <= optimum * (1 + 1e-9) for record in result.history)
@@ -83,7 +107,7 @@ def test_files_are_what_the_script_writes(tmp_path: Path) -> None:
     written = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
     assert written == sorted(
         path.relative_to(EXAMPLES)
-        for pattern in ("*/*.json", "*/system/*", "*/scenarios/*")
+        for pattern in ("*/*.json", "*/system/*", "*/scenarios/*", "*/constraints/*")
         for path in EXAMPLES.glob(pattern)
     )
     for path in written:

@@ -34,6 +34,7 @@ def _record(iteration: int) -> IterationRecord:
         lower_bound=10.0 * iteration,
         upper_bound=50.0,
         upper_bound_std=5.0,
+        upper_bound_kind="statistical",
         forward_passes=2,
         cuts_added=2,
         cuts_active=2 * iteration,

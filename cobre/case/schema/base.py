@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import datetime
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
 
 ACCEPT_UNSUPPORTED = "accept_unsupported"
 """Key of the validation context: true lets well-formed but unsupported values through."""
@@ -33,6 +42,7 @@ class RootModel(FormatModel):
     """The root object of a JSON file."""
 
     json_schema: str | None = Field(default=None, alias="$schema")
+    """Address of a JSON Schema, for editors; ignored."""
 
 
 def _parse_date(value: Any) -> datetime.date:
@@ -45,6 +55,18 @@ def _parse_date(value: Any) -> datetime.date:
         except ValueError:
             pass  # falls through to the error: right shape, no such day
     raise PydanticCustomError("date_value", "must be an existing date written as YYYY-MM-DD")
+
+
+@dataclass(frozen=True)
+class _Unsupported(AfterValidator):
+    """A check that also tells in the JSON Schema which values pass it."""
+
+    honoured: tuple[Any, ...] = ()
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "x-honoured": list(self.honoured)}
 
 
 def unsupported(feature: str, *neutral: Any) -> AfterValidator:
@@ -61,7 +83,7 @@ def unsupported(feature: str, *neutral: Any) -> AfterValidator:
             return value
         raise PydanticCustomError(NOT_SUPPORTED, "not supported yet", {"feature": feature})
 
-    return AfterValidator(check)
+    return _Unsupported(check, neutral)
 
 
 Id = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]

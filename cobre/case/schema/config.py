@@ -27,6 +27,7 @@ class SampledTraining(FormatModel):
     """Forward passes drawn at random."""
 
     method: Literal["sampled"]
+    """Names this form."""
     forward_passes: PositiveCount
     """Forward passes of one iteration."""
 
@@ -35,12 +36,14 @@ class EnumeratedTraining(FormatModel):
     """Every path through the scenario tree is a forward pass, weighted by its probability."""
 
     method: Literal["enumerated"]
+    """Names this form."""
 
 
 class IterationLimit(FormatModel):
     """Stop after so many iterations."""
 
     type: Literal["iteration_limit"]
+    """Names this rule."""
     limit: PositiveCount
     """Iterations."""
 
@@ -49,6 +52,7 @@ class TimeLimit(FormatModel):
     """Stop after so many seconds."""
 
     type: Annotated[Literal["time_limit"], unsupported("the stopping rule 'time_limit'")]
+    """Names this rule; not supported yet."""
     seconds: Positive
     """Seconds since training started."""
 
@@ -57,6 +61,7 @@ class BoundStalling(FormatModel):
     """Stop when the lower bound hardly moves."""
 
     type: Annotated[Literal["bound_stalling"], unsupported("the stopping rule 'bound_stalling'")]
+    """Names this rule; not supported yet."""
     iterations: PositiveCount
     """Length of the window, in iterations."""
     tolerance: NonNegative
@@ -67,6 +72,7 @@ class Gap(FormatModel):
     """Stop when upper and lower bound are close."""
 
     type: Annotated[Literal["gap"], unsupported("the stopping rule 'gap'")]
+    """Names this rule; not supported yet."""
     tolerance: NonNegative | None = None
     """Absolute gap, $."""
     relative_tolerance: NonNegative | None = None
@@ -111,8 +117,11 @@ class SimulationScenarioSource(FormatModel):
     seed: Int64 | None = None
     """Seed of forward sampling; needed by the schemes ``out_of_sample`` and ``external``."""
     inflow: InflowSource | None = None
+    """Noise of inflows; in-sample unless given."""
     load: ClassSource | None = None
+    """Noise of loads; in-sample unless given."""
     ncs: ClassSource | None = None
+    """Noise of non-controllable sources; in-sample unless given."""
     historical_years: list[int] | YearRange | None = None
     """Years whose inflows are replayed; only with the scheme ``historical``."""
 
@@ -121,41 +130,57 @@ class TrainingScenarioSource(SimulationScenarioSource):
     """Scenario source of training; the seed has no effect on in-sample schemes."""
 
     openings: OpeningsSource | None = None
+    """Openings of the backward pass; generated unless given."""
 
 
 class Level1(FormatModel):
     """Keep cuts that are (nearly) highest at some visited state."""
 
     method: Literal["level1"]
+    """Names this form."""
     check_frequency: PositiveCount | None = None
+    """Iterations between two selections; 5 unless given."""
     tie_tolerance: NonNegative | None = None
+    """Distance below the highest cut that counts as a tie, $; 1e-10 unless given."""
 
 
 class LimitedMemoryLevel1(FormatModel):
     """Keep the oldest of the highest cuts at each visited state."""
 
     method: Literal["lml1"]
+    """Names this form."""
     check_frequency: PositiveCount | None = None
+    """Iterations between two selections; 5 unless given."""
     tie_tolerance: NonNegative | None = None
+    """Distance below the highest cut that counts as a tie, $; 1e-10 unless given."""
 
 
 class Domination(FormatModel):
     """Drop cuts that others dominate."""
 
     method: Literal["domination"]
+    """Names this form."""
     check_frequency: PositiveCount | None = None
+    """Iterations between two selections; 5 unless given."""
     domination_tolerance: NonNegative
+    """Distance below the highest cut at which a cut is dominated, $."""
 
 
 class Dynamic(FormatModel):
     """Add cuts to the LPs as they are violated."""
 
     method: Literal["dynamic"]
+    """Names this form."""
     start_iteration: PositiveCount | None = None
+    """First iteration with this method; 2 unless given."""
     seed_window: Count | None = None
+    """Latest iterations whose cuts an LP starts with; 5 unless given."""
     candidate_recency: PositiveCount | None = None
+    """Latest iterations whose cuts are candidates; all unless given."""
     max_added_per_round: PositiveCount | None = None
+    """Most cuts added at once; 10 unless given."""
     violation_tolerance: Positive | None = None
+    """Violation from which a cut is added, $; 1e-10 unless given."""
 
 
 CutMethod = Annotated[Level1 | LimitedMemoryLevel1 | Domination | Dynamic, Field(discriminator="method")]
@@ -165,20 +190,25 @@ class CutSelection(FormatModel):
     """Which cuts stay in the LPs; only "all" is honoured."""
 
     row_activity_tolerance: Annotated[NonNegative | None, unsupported("a row activity tolerance", 0.0)] = None
+    """Distance from a cut below which it counts as active, $; 0 unless given."""
     max_active_per_stage: Annotated[Count | None, unsupported("a limit on active cuts")] = None
+    """Most cuts in the LP of a stage; unlimited unless given."""
     selection: Annotated[CutMethod | None, unsupported("cut selection")] = None
+    """How cuts are chosen; all of them unless given."""
 
 
 class ByScenario(FormatModel):
     """Backward work split by trial point."""
 
     method: Literal["by_scenario"]
+    """Names this form."""
 
 
 class ByNode(FormatModel):
     """Backward work split by trial point and block of openings."""
 
     method: Literal["by_node"]
+    """Names this form."""
     block_size: PositiveCount | None = None
     """Openings of one piece of work."""
 
@@ -187,55 +217,79 @@ class Parallelism(FormatModel):
     """How work is split over workers; never changes the result."""
 
     backward_scheduler: Annotated[ByScenario | ByNode, Field(discriminator="method")] | None = None
+    """How the backward pass is split; ``by_scenario`` unless given."""
 
 
 class PhaseSolverProfile(FormatModel):
     """Options of the peer's LP solver for one phase; checked, without effect here."""
 
     dual_edge_weight: Literal["devex", "steepest_edge", "dantzig"] | None = None
+    """Pricing rule of the dual simplex."""
     scale: Literal["off", "solver_scaling"] | None = None
+    """Whether the solver scales the LP."""
     price: Literal["row", "row_hyper_sparse"] | None = None
+    """How rows are priced."""
     primal_feasibility_tolerance: float | None = None
+    """Largest violation of a row or bound."""
     dual_feasibility_tolerance: float | None = None
+    """Largest wrong-signed reduced cost."""
     presolve: Literal["on", "off", "choose"] | None = None
+    """Whether the LP is presolved."""
     simplex_update_limit: Count | None = None
+    """Most updates of a basis factorisation."""
     cost_perturbation: float | None = None
+    """Factor on the perturbation of costs."""
     refactor_error_tolerance: float | None = None
+    """Error from which a basis is factorised anew."""
     factor_pivot_threshold: float | None = None
+    """Threshold of pivots in the factorisation."""
     use_warm_start: bool | None = None
+    """Whether an LP starts from the basis of the one before."""
     steepest_edge_devex_fallback_threshold: float | None = None
+    """Error from which steepest edge gives way to devex."""
 
 
 class TrainingSolver(FormatModel):
     """Retries and solver options of training; checked, without effect here."""
 
     retry_max_attempts: Count | None = None
+    """Most attempts to solve an LP again; 5 unless given."""
     retry_time_budget_seconds: NonNegative | None = None
+    """Longest time for these attempts, s; 30 unless given."""
     forward: PhaseSolverProfile | None = None
+    """Options of the forward pass."""
     backward: PhaseSolverProfile | None = None
+    """Options of the backward pass."""
 
 
 class Training(FormatModel):
     """Section ``training``."""
 
     enabled: Annotated[bool | None, unsupported("simulating without training", True)] = None
+    """Whether a policy is trained; true unless given."""
     tree_seed: Int64 | None = None
     """Seed of the opening tree, taken without its sign; 42 unless given."""
     selection: Annotated[SampledTraining | EnumeratedTraining, Field(discriminator="method")]
+    """Which forward passes an iteration has."""
     stopping_rules: list[StoppingRule]
     """When to stop; at least one iteration limit."""
     stopping_mode: Literal["any", "all"] | None = None
     """Whether one rule is enough or all must agree; the largest iteration limit caps in any case."""
     cut_selection: CutSelection | None = None
+    """Which cuts stay in the LPs; all unless given."""
     parallelism: Parallelism | None = None
+    """How work is split; never changes the result."""
     scenario_source: TrainingScenarioSource | None = None
+    """Where the noise of forward and backward passes comes from; in-sample unless given."""
     solver: TrainingSolver | None = None
+    """Options of the LP solver."""
 
 
 class SampledSimulation(FormatModel):
     """Scenarios drawn at random."""
 
     method: Literal["sampled"]
+    """Names this form."""
     num_scenarios: Count
     """Scenarios; 0 skips the simulation."""
 
@@ -244,20 +298,24 @@ class EnumeratedSimulation(FormatModel):
     """Every scenario once."""
 
     method: Literal["enumerated"]
+    """Names this form."""
 
 
 class Simulation(FormatModel):
     """Section ``simulation``; checked in shape, used by no command yet."""
 
     enabled: bool | None = None
+    """Whether training is followed by a simulation; false unless given."""
     selection: Annotated[SampledSimulation | EnumeratedSimulation, Field(discriminator="method")] | None = (
         None
     )
     """2000 sampled scenarios unless given."""
     io_channel_capacity: Count | None = None
+    """Results that wait for the writer; 64 unless given."""
     scenario_source: SimulationScenarioSource | None = None
     """Training's unless given."""
     solver: PhaseSolverProfile | None = None
+    """Options of the LP solver."""
 
 
 class InflowNonNegativity(FormatModel):
@@ -271,6 +329,7 @@ class Modeling(FormatModel):
     """Section ``modeling``."""
 
     inflow_non_negativity: InflowNonNegativity | None = None
+    """What happens when sampled inflow is negative."""
     cost_scale_factor: Positive | None = None
     """$ per unit of the LPs' objective."""
 
@@ -279,11 +338,15 @@ class Checkpointing(FormatModel):
     """When to write checkpoints; the other keys matter only when enabled."""
 
     enabled: Annotated[bool | None, unsupported("checkpointing", False)] = None
+    """Whether checkpoints are written; false unless given, and true is not supported yet."""
     initial_iteration: Count | None = None
+    """First iteration with a checkpoint."""
     interval_iterations: PositiveCount | None = None
     """Iterations between two checkpoints; required when enabled."""
     store_basis: bool | None = None
+    """Whether simplex bases are stored with the cuts."""
     compress: bool | None = None
+    """Whether checkpoints are compressed."""
 
 
 _CLEARED = ("training", "simulation")
@@ -334,16 +397,22 @@ class Policy(FormatModel):
     mode: Annotated[
         Literal["fresh", "warm_start", "resume"] | None, unsupported("starting from a stored policy", "fresh")
     ] = None
+    """What training starts from; ``fresh`` unless given."""
     checkpointing: Checkpointing | None = None
+    """When the policy is saved while training goes on."""
     boundary: Boundary | None = None
+    """What the state is worth at the end of the study; nothing unless given."""
 
 
 class Exports(FormatModel):
     """Section ``exports``; nothing but "off" is honoured."""
 
     states: Annotated[bool | None, unsupported("exporting states", False)] = None
+    """Whether visited states are written; false unless given."""
     stochastic: Annotated[bool | None, unsupported("exporting the stochastic model", False)] = None
+    """Whether the stochastic model is written; false unless given."""
     fpha_deviation_points: Annotated[bool | None, unsupported("exporting FPHA deviations", False)] = None
+    """Whether the error of fitted production functions is written; false unless given."""
 
 
 class Estimation(FormatModel):
@@ -363,26 +432,40 @@ class Lipschitz(FormatModel):
     """Lipschitz constants of an upper bound."""
 
     mode: str | None = None
+    """How the constants are found."""
     fallback_value: float | None = None
+    """Constant where none is found, $ per unit of state."""
     scale_factor: float | None = None
+    """Factor on the constants."""
 
 
 class UpperBoundEvaluation(FormatModel):
     """Section ``upper_bound_evaluation``; checked, without effect."""
 
     enabled: bool | None = None
+    """Whether the bound is computed."""
     initial_iteration: Count | None = None
+    """First iteration with the bound."""
     interval_iterations: Count | None = None
+    """Iterations between two evaluations."""
     lipschitz: Lipschitz | None = None
+    """Lipschitz constants of the bound."""
 
 
 class ConfigFile(RootModel):
-    """The whole file."""
+    """``config.json``: how to train and simulate."""
 
     training: Training
+    """How the policy is trained."""
     simulation: Simulation | None = None
+    """How the policy is simulated."""
     modeling: Modeling | None = None
+    """Options of the stage problems."""
     policy: Policy | None = None
+    """Where the policy is kept, and what it starts from."""
     exports: Exports | None = None
+    """Further outputs."""
     estimation: Estimation | None = None
+    """How inflow models are estimated."""
     upper_bound_evaluation: UpperBoundEvaluation | None = None
+    """A deterministic upper bound; without effect."""

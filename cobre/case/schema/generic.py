@@ -41,7 +41,7 @@ class NamedExpressionEntry(FormatModel):
 
 
 class GenericConstraintsFile(RootModel):
-    """``constraints/generic_constraints.json``."""
+    """``constraints/generic_constraints.json``: linear constraints over variables of the stage problem."""
 
     constraints: list[ConstraintEntry] = Field(description="The constraints.")
     expressions: list[NamedExpressionEntry] | None = Field(default=None, description="Named sub-expressions.")
@@ -92,6 +92,7 @@ class ConstantParameter(_Parameter):
     """One number."""
 
     kind: Literal["constant"]
+    """Names this form."""
     value: float = Field(description="The number, at every stage.")
 
 
@@ -99,6 +100,7 @@ class PerStageParameter(_Parameter):
     """A number for each study stage."""
 
     kind: Literal["per_stage"]
+    """Names this form."""
     values: list[StageValue] = Field(description="[stage_id, value], exactly one for each study stage.")
 
 
@@ -106,6 +108,7 @@ class SeasonalParameter(_Parameter):
     """A number for each season."""
 
     kind: Literal["seasonal"]
+    """Names this form."""
     values: list[SeasonValue] = Field(description="[season_id, value], one for each season of the study.")
 
 
@@ -113,6 +116,7 @@ class PerStageBlockParameter(_Parameter):
     """A number for each block of each study stage."""
 
     kind: Literal["per_stage_block"]
+    """Names this form."""
     block_values: list[StageBlockValue] = Field(
         description="[stage_id, block_id, value], exactly one for each block of each study stage."
     )
@@ -122,6 +126,7 @@ class ComputedParameter(_Parameter):
     """A number that follows from the data of a hydro plant."""
 
     kind: Literal["computed"]
+    """Names this form."""
     computed_spec: ComputedSpec = Field(description="What to compute.")
 
 
@@ -135,6 +140,6 @@ AnyParameter = (
 
 
 class GenericParametersFile(RootModel):
-    """``constraints/generic_parameters.json``."""
+    """``constraints/generic_parameters.json``: named numbers for generic constraints."""
 
     scalar_parameters: list[ParameterEntry] = Field(description="The parameters.")

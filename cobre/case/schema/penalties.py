@@ -104,7 +104,7 @@ class HydroPenaltyOverrides(FormatModel):
 
 
 class PenaltiesFile(RootModel):
-    """The whole file."""
+    """``penalties.json``: costs that hold where an entity or a stage has none of its own."""
 
     bus: BusPenalties
     """Costs at buses."""

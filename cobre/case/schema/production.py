@@ -159,7 +159,7 @@ PlaneReduction = Annotated[ReduceByAngle | ReduceByDistance, Field(discriminator
 
 
 class ProductionModelsFile(RootModel):
-    """The whole file."""
+    """``system/hydro_production_models.json``: how water becomes energy, by stage or season."""
 
     production_models: list[ProductionEntry]
     """One entry for each plant."""

@@ -13,21 +13,27 @@ class BlockFactor(FormatModel):
     """Factor of one block."""
 
     block_id: Id
+    """The block."""
     factor: Positive
+    """What the value of the stage is multiplied by."""
 
 
 class LoadFactorEntry(FormatModel):
     """Factors of one bus at one stage; a block without one has factor 1."""
 
     bus_id: Id
+    """The bus."""
     stage_id: Id
+    """The stage."""
     block_factors: list[BlockFactor]
+    """Factors of load by block."""
 
 
 class LoadFactorsFile(RootModel):
-    """The whole file."""
+    """``scenarios/load_factors.json``: how load varies over the blocks of a stage."""
 
     load_factors: list[LoadFactorEntry]
+    """One entry for each pair of bus and stage."""
 
 
 class NonControllableFactorEntry(FormatModel):
@@ -42,7 +48,7 @@ class NonControllableFactorEntry(FormatModel):
 
 
 class NonControllableFactorsFile(RootModel):
-    """``scenarios/non_controllable_factors.json``."""
+    """``scenarios/non_controllable_factors.json``: how availability varies over the blocks of a stage."""
 
     non_controllable_factors: list[NonControllableFactorEntry]
     """One entry for each pair of source and stage."""
@@ -85,7 +91,7 @@ class ProfileAtStage(FormatModel):
 
 
 class CorrelationFile(RootModel):
-    """``scenarios/correlation.json``."""
+    """``scenarios/correlation.json``: how the noise of entities is correlated."""
 
     method: Literal["spectral"]
     """How noise is made from the matrices: by their symmetric square root."""

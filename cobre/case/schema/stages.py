@@ -31,6 +31,7 @@ class BlockEntry(FormatModel):
     id: Id
     """0, 1, 2, ...; in a chronological stage also the order in time."""
     name: str
+    """Shown in problems and results."""
     hours: Hours
     """Duration, h."""
 
@@ -58,6 +59,7 @@ class CvarEntry(FormatModel):
     """The risk measure CVaR, mixed with the expectation."""
 
     cvar: CvarParameters
+    """Share of the worst outcomes and their weight."""
 
 
 def _check_risk_shape(value: Any) -> Any:
@@ -78,9 +80,20 @@ _RISK_SCHEMA = {
             "properties": {
                 "cvar": {
                     "type": "object",
+                    "description": "(1 - lambda) * expectation + lambda * CVaR of the worst share alpha.",
                     "properties": {
-                        "alpha": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-                        "lambda": {"type": "number", "minimum": 0, "maximum": 1},
+                        "alpha": {
+                            "type": "number",
+                            "exclusiveMinimum": 0,
+                            "maximum": 1,
+                            "description": "Share of the worst outcomes.",
+                        },
+                        "lambda": {
+                            "type": "number",
+                            "minimum": 0,
+                            "maximum": 1,
+                            "description": "Weight of the CVaR.",
+                        },
                     },
                     "required": ["alpha", "lambda"],
                     "additionalProperties": False,
@@ -101,9 +114,11 @@ class StageEntry(FormatModel):
     id: Id
     """Study stages have ids >= 0; a negative id makes a pre-study stage."""
     start_date: IsoDate
+    """First day."""
     end_date: IsoDate
     """First day after the stage."""
     blocks: list[BlockEntry]
+    """Load blocks; their hours make the stage's hours."""
     num_openings: PositiveCount | None = None
     """Generated openings; left out only where all nodes of the stage take an external scenario."""
     season_id: Id | None = None
@@ -111,9 +126,11 @@ class StageEntry(FormatModel):
     block_mode: Literal["parallel", "chronological"] | None = None
     """``parallel`` unless given."""
     state_variables: StateVariables | None = None
+    """What is carried to the next stage."""
     risk_measure: Annotated[
         CvarEntry | None, BeforeValidator(_check_risk_shape), WithJsonSchema(_RISK_SCHEMA)
     ] = None
+    """How the cost of later stages is weighed; the expectation unless given."""
     sampling_method: Annotated[
         Literal["saa", "lhs", "qmc_sobol", "qmc_halton", "historical_residuals", "selective"] | None,
         unsupported("a sampling method other than 'saa'", "saa"),
@@ -127,8 +144,11 @@ class TransitionEntry(FormatModel):
     """A transition between two stages, or between two nodes where nodes are given."""
 
     source_id: Id
+    """Where the transition starts."""
     target_id: Id
+    """Where the transition ends."""
     probability: Annotated[float, Field(ge=0, le=1)]
+    """Probability, 0-1; those of one source add up to 1."""
     annual_discount_rate_override: DiscountOverride | None = None
     """Annual discount rate of the source stage, as a fraction; not with nodes."""
 
@@ -137,10 +157,13 @@ class NodeEntry(FormatModel):
     """A node of the policy graph: a stage, under one external scenario or any opening."""
 
     id: Id
+    """Unique among the nodes."""
     stage_id: Id
+    """The stage."""
     scenario_id: Id | None = None
     """Scenario of the external libraries at this stage; generated openings unless given."""
     label: str | None = None
+    """Free text."""
 
 
 class PolicyGraph(FormatModel):
@@ -149,6 +172,7 @@ class PolicyGraph(FormatModel):
     type: Annotated[
         Literal["finite_horizon", "cyclic"], unsupported("a cyclic policy graph", "finite_horizon")
     ]
+    """``finite_horizon``: the study ends with its last stage."""
     annual_discount_rate: NonNegative
     """As a fraction (0.12 = 12 % a year)."""
     transitions: list[TransitionEntry] | None = None
@@ -161,8 +185,11 @@ class SeasonEntry(FormatModel):
     """A season of the cycle."""
 
     id: Id
+    """Unique among the seasons."""
     label: str
+    """Shown in problems."""
     month_start: Month
+    """Month of the first day, 1-12."""
     day_start: Day | None = None
     """First day; custom cycles only."""
     month_end: Month | None = None
@@ -175,23 +202,32 @@ class SeasonDefinitions(FormatModel):
     """How dates map to seasons."""
 
     cycle_type: Literal["monthly", "weekly", "custom"]
+    """What a season is: a month, a week, or a range of days."""
     seasons: Annotated[list[SeasonEntry], Field(min_length=1)]
+    """The seasons of a year."""
 
 
 class PreStudyStageEntry(FormatModel):
     """A period before the study, to which rows of seasonal statistics may refer."""
 
     id: Annotated[int, Field(ge=-(2**31), le=-1)]
+    """Negative, unique."""
     start_date: IsoDate
+    """First day."""
     end_date: IsoDate
     """First day after the period."""
     season_id: Id | None = None
+    """Season; from the start date unless given."""
 
 
 class StagesFile(RootModel):
-    """The whole file."""
+    """``stages.json``: the horizon, its seasons and the graph of the policy."""
 
     policy_graph: PolicyGraph
+    """How stages follow each other, and the discount rate."""
     stages: list[StageEntry]
+    """All stages, in any order; at least 2 in the study."""
     season_definitions: SeasonDefinitions | None = None
+    """How dates map to seasons; needed by seasonal data and autoregressive inflows."""
     pre_study_stages: list[PreStudyStageEntry] | None = None
+    """Periods before the study that seasonal statistics refer to."""

@@ -47,7 +47,7 @@ class BusEntry(Entity):
 
 
 class BusesFile(RootModel):
-    """``system/buses.json``."""
+    """``system/buses.json``: the buses of the system."""
 
     buses: Annotated[list[BusEntry], Field(min_length=1)]
     """All buses."""
@@ -78,7 +78,7 @@ class LineEntry(Served):
 
 
 class LinesFile(RootModel):
-    """``system/lines.json``."""
+    """``system/lines.json``: the lines of the system."""
 
     lines: list[LineEntry]
     """All lines; may be empty."""
@@ -124,7 +124,7 @@ class ThermalEntry(Served):
 
 
 class ThermalsFile(RootModel):
-    """``system/thermals.json``."""
+    """``system/thermals.json``: the thermal plants of the system."""
 
     thermals: list[ThermalEntry]
     """All thermal plants; may be empty."""
@@ -297,7 +297,7 @@ class HydroEntry(Served):
 
 
 class HydrosFile(RootModel):
-    """``system/hydros.json``."""
+    """``system/hydros.json``: the hydro plants of the system."""
 
     hydros: list[HydroEntry]
     """All hydro plants; may be empty."""
@@ -317,7 +317,7 @@ class NonControllableEntry(Served):
 
 
 class NonControllablesFile(RootModel):
-    """``system/non_controllable_sources.json``."""
+    """``system/non_controllable_sources.json``: the non-controllable sources of the system."""
 
     non_controllable_sources: list[NonControllableEntry]
     """All non-controllable sources; may be empty."""
@@ -348,7 +348,7 @@ class PumpingStationEntry(Served):
 
 
 class PumpingStationsFile(RootModel):
-    """``system/pumping_stations.json``."""
+    """``system/pumping_stations.json``: the pumping stations of the system."""
 
     pumping_stations: list[PumpingStationEntry]
     """All pumping stations; may be empty."""
@@ -377,7 +377,7 @@ class ContractEntry(Served):
 
 
 class ContractsFile(RootModel):
-    """``system/energy_contracts.json``."""
+    """``system/energy_contracts.json``: the energy contracts of the system."""
 
     contracts: list[ContractEntry]
     """All contracts; may be empty."""

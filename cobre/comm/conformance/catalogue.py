@@ -58,6 +58,8 @@ class Case:
         A directory that all ranks can write to.
     sync
         Waits for all ranks by other means than the communicator.
+    another, without
+        Make one more communicator of these ranks; let the others make it without this rank.
     """
 
     face: Face
@@ -65,6 +67,8 @@ class Case:
     traits: Traits = Traits()
     directory: Path | None = None
     sync: Callable[[], None] | None = None
+    another: Callable[[], Communicator] | None = None
+    without: Callable[[], None] | None = None
 
     @property
     def owner(self) -> Communicator:
@@ -76,6 +80,16 @@ class Case:
         """Wait for all ranks by other means than the communicator."""
         if self.sync is not None:
             self.sync()
+
+    def make(self) -> Communicator:
+        """Make one more communicator of these ranks; once in a check."""
+        assert self.another is not None, "this check needs to make a communicator"
+        return self.another()
+
+    def stay_away(self) -> None:
+        """Let the others call :meth:`make` in vain."""
+        assert self.without is not None, "this check needs to make a communicator"
+        self.without()
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from cobre.comm.faces import Face
 _TIMEOUT_SECONDS: Final = 2.0
 _NOTICE_SECONDS: Final = 5.0
 _SLACK_SECONDS: Final = 5.0  # a busy machine
+_JOIN_SECONDS: Final = 1.0  # more than enough to come to where the others are waited for
 
 
 def _reduce(face: Face, dtype: str = "float64", count: int = 4, op: ReduceOp = ReduceOp.SUM) -> None:
@@ -146,16 +147,37 @@ def _dies_at_close(case: Case, victim: int) -> None:
     if case.owner.rank == victim:
         _die()
     start = time.monotonic()
-    told = f"rank {victim}"
-    try:
-        case.owner.close()
-    except CollectiveFailed as error:  # where closing is collective
-        told = str(error)
-    assert f"rank {victim}" in told, f"{told} does not name rank {victim}"
-    elapsed = time.monotonic() - start
-    assert elapsed <= _NOTICE_SECONDS, f"closed only after {elapsed} s"
+    error = expect(CollectiveFailed, case.owner.close)
+    _require_named(error, victim, time.monotonic() - start)
     expect(InvalidCommunicator, case.owner.barrier)
     case.owner.close()  # again, which is harmless
+
+
+def _dies_inside_close(case: Case, victim: int) -> None:
+    case.owner.barrier()
+    if case.owner.rank == victim:
+        threading.Timer(_JOIN_SECONDS, _die).start()
+        case.owner.close()  # waits for the others, who do not come before it is dead
+    case.meet()
+    start = time.monotonic()
+    error = expect(CollectiveFailed, case.owner.close)
+    _require_named(error, victim, time.monotonic() - start)
+
+
+def _dies_at_start(case: Case, victim: int) -> None:
+    """One rank keeps the others waiting, so that the victim dies after it has joined and before all have."""
+    rank, last = case.owner.rank, case.owner.size - 1
+    case.owner.barrier()
+    case.owner.close()  # its place is taken by another, whose start finds everything compiled
+    if rank == (last if victim != last else last - 1):
+        case.stay_away()
+    else:
+        if rank == victim:
+            threading.Timer(_JOIN_SECONDS, _die).start()
+        start = time.monotonic()
+        error = expect(CollectiveFailed, case.make)
+        _require_named(error, victim, time.monotonic() - start - _JOIN_SECONDS)
+    case.meet()
 
 
 def _require_named(error: Exception, victim: int, elapsed: float) -> None:
@@ -163,7 +185,7 @@ def _require_named(error: Exception, victim: int, elapsed: float) -> None:
     assert f"rank {victim}" in str(error), f"{error} does not name rank {victim}"
 
 
-def _register_death(function: Callable[[Case, int], None], victim: int) -> None:
+def _register_death(function: Callable[[Case, int], None], victim: int, size: int) -> None:
     def run(case: Case) -> None:
         function(case, victim)
 
@@ -171,10 +193,14 @@ def _register_death(function: Callable[[Case, int], None], victim: int) -> None:
     requirements = ("COM-43", "SHM-03", "TCP-11", "TST-60")
     needs = ("detects_death",)
     CHECKS.append(
-        Check(name, requirements, run, 3, 3, needs=needs, victim=victim, timeout_s=60.0, both_faces=False)
+        Check(
+            name, requirements, run, size, size, needs=needs, victim=victim, timeout_s=60.0, both_faces=False
+        )
     )
 
 
 for _victim in range(3):
-    for _death in (_dies_before_a_collective, _dies_inside_a_collective, _dies_at_close):
-        _register_death(_death, _victim)
+    for _death in (_dies_before_a_collective, _dies_inside_a_collective, _dies_at_close, _dies_inside_close):
+        _register_death(_death, _victim, 3)
+for _victim in range(4):  # one of them keeps the start from its end, so that two are left to notice
+    _register_death(_dies_at_start, _victim, 4)

@@ -29,7 +29,7 @@ from cobre.comm.processes import bind_to_parent, end_processes
 _START_SECONDS: Final = 120.0
 _CHECK_SECONDS: Final = 240.0  # the first one may compile
 _END_SECONDS: Final = 20.0
-_DEATH_SECONDS: Final = 30.0
+_DEATH_SECONDS: Final = 60.0
 _OUTPUT_CHARACTERS: Final = 2000
 
 

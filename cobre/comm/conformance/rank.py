@@ -13,6 +13,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -23,6 +24,7 @@ from cobre.comm.environment import detect_mpi
 from cobre.comm.faces import faces
 
 _TRACEBACK_LINES: Final = 40
+_ANOTHER: Final = "-2"
 
 
 class RankRunner:
@@ -46,6 +48,7 @@ class RankRunner:
         self._size = size
         self._factory = factory
         self._kept: Communicator | None = None
+        self._publishes = False
 
     def serve(self) -> None:
         """Work until the job says that it is over."""
@@ -80,7 +83,9 @@ class RankRunner:
             else:
                 directory = Path(order["directory"])
                 traits = Traits(**order["traits"])
-                value = check_named(order["check"])(Case(face, communicator, traits, directory, self._sync))
+                another = partial(self._make, order, _ANOTHER)
+                case = Case(face, communicator, traits, directory, self._sync, another, self._stay_away)
+                value = check_named(order["check"])(case)
             failed = False
             return value
         finally:
@@ -91,13 +96,21 @@ class RankRunner:
     def _communicator(self, order: dict[str, Any]) -> Communicator:
         if order["keep"] and self._kept is not None:
             return self._kept
-        seat = Seat(self._rank, self._size, order["session"], order["timeout_s"], self._publish)
-        communicator = self._factory(seat)
+        communicator = self._make(order)
         if order["keep"]:
             self._kept = communicator
         return communicator
 
+    def _make(self, order: dict[str, Any], suffix: str = "") -> Communicator:
+        session = order["session"] + suffix
+        return self._factory(Seat(self._rank, self._size, session, order["timeout_s"], self._publish))
+
+    def _stay_away(self) -> None:
+        if self._publishes:  # every rank has to, or none of them hears what rank 0 says
+            self._publish(None)
+
     def _publish(self, value: Any) -> Any:
+        self._publishes = True
         self._tell({"publish": value})
         return self._hear()["published"]
 

@@ -107,7 +107,14 @@ def make_shm(seat: Seat) -> Communicator:
     from cobre.comm.shm import ShmCommunicator
 
     nonce = seat.session.encode()[:16].ljust(16, b"-")
-    config = ShmConfig(_segment(seat.session), seat.rank, seat.size, timeout_s=seat.timeout_s, nonce=nonce)
+    config = ShmConfig(
+        _segment(seat.session),
+        seat.rank,
+        seat.size,
+        connect_timeout_s=DEFAULT_TIMEOUT_SECONDS,
+        timeout_s=seat.timeout_s,
+        nonce=nonce,
+    )
     return ShmCommunicator(config)
 
 

@@ -1,0 +1,41 @@
+"""Policy directories in the FlatBuffers format of cobre-rs, and the cuts that value a study's end.
+
+::
+
+    <policy>/   manifest.bin   cuts/000.bin  cuts/001.bin ...   (one file for each pool of cuts)
+
+A pool holds the cuts on the future cost after one stage, in $, and says which entity each coefficient belongs
+to and at which date the state is valued. Writing is in :mod:`cobre.policy_files.encode`, apart because only
+it needs the ``flatbuffers`` package.
+"""
+
+from cobre.policy_files.boundary import BoundaryCuts, boundary_cuts, future_cost_floor
+from cobre.policy_files.directory import PolicyDirectory
+from cobre.policy_files.records import (
+    FORMAT_VERSION,
+    Manifest,
+    ManifestEdge,
+    ManifestNode,
+    Pool,
+    SeasonManifest,
+    SlotKind,
+    StateSlot,
+)
+from cobre.policy_files.slots import state_slots, storage_components
+
+__all__ = [
+    "FORMAT_VERSION",
+    "BoundaryCuts",
+    "Manifest",
+    "ManifestEdge",
+    "ManifestNode",
+    "PolicyDirectory",
+    "Pool",
+    "SeasonManifest",
+    "SlotKind",
+    "StateSlot",
+    "boundary_cuts",
+    "future_cost_floor",
+    "state_slots",
+    "storage_components",
+]
