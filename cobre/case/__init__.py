@@ -1,10 +1,13 @@
 """A case directory, validated and turned into the immutable model of a study.
 
 :func:`load` gives a :class:`Case` or raises one error with every problem found; :func:`check` gives the
-problems as a list.
+problems as a list. A case can be built from documents in memory (:func:`build`), edited (:meth:`Case.edit`)
+and saved (:meth:`Case.save`).
 """
 
-from cobre.case.loader import check, load
+from cobre.case.documents import CaseDocuments
+from cobre.case.editing import CaseEditor
+from cobre.case.loader import build, check, load
 from cobre.case.model import (
     Block,
     Bus,
@@ -23,6 +26,8 @@ __all__ = [
     "Block",
     "Bus",
     "Case",
+    "CaseDocuments",
+    "CaseEditor",
     "DeficitSegment",
     "Hydro",
     "InflowMethod",
@@ -31,6 +36,7 @@ __all__ = [
     "Thermal",
     "TrainingOptions",
     "UnitGroup",
+    "build",
     "check",
     "load",
 ]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case import layout
 from cobre.case.checks.production import check_evaporation, check_needs, entity_of, fpha_source
+from cobre.case.documents import CaseDocuments
 from cobre.case.fpha_fit import FphaFitter, efficiency_of
 from cobre.case.hydro_tables import HydroTables, PlantRates, read_hydro_tables
 from cobre.case.model import EvaporationModel, FitQuality, ProductionModel
@@ -75,12 +75,12 @@ class HydroModels:
         return tuple(tuple(column[stage] for column in columns) for stage in range(stages))
 
 
-def resolve_hydro_models(root: Path, sources: Sources, reporter: Reporter) -> HydroModels | None:
+def resolve_hydro_models(files: CaseDocuments, sources: Sources, reporter: Reporter) -> HydroModels | None:
     """Read everything about production and evaporation, report all problems and return the models.
 
     Returns ``None`` when there is any error, here or before.
     """
-    tables = read_hydro_tables(root, sources, reporter)
+    tables = read_hydro_tables(files, sources, reporter)
     choices = choose_models(sources, tables, reporter)
     stages = sorted((stage for stage in sources.stages.items if stage.id >= 0), key=lambda stage: stage.id)
     if sources.stages.ids is not None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case import layout
+from cobre.case.documents import CaseDocuments
 from cobre.case.problems import Reporter, known_ids, name_entity, short_ids
 from cobre.case.sources import Sources
 from cobre.case.tables import MAX_LISTED, NO_ID, Columns, read_table
@@ -67,17 +67,17 @@ class HydroTables:
     unreadable: frozenset[str] = frozenset()
 
 
-def read_hydro_tables(root: Path, sources: Sources, reporter: Reporter) -> HydroTables:
+def read_hydro_tables(files: CaseDocuments, sources: Sources, reporter: Reporter) -> HydroTables:
     """Read the tables that are present and report everything that is wrong with them."""
-    reader = _Reader(root, sources, reporter)
+    reader = _Reader(files, sources, reporter)
     geometry, rows = reader.geometry()
     planes, rates, tailrace = reader.planes(), reader.rates(), reader.tailrace()
     return HydroTables(geometry, rows, planes, rates, tailrace, frozenset(reader.unreadable))
 
 
 class _Reader:
-    def __init__(self, root: Path, sources: Sources, reporter: Reporter) -> None:
-        self.root, self.sources, self.reporter = root, sources, reporter
+    def __init__(self, files: CaseDocuments, sources: Sources, reporter: Reporter) -> None:
+        self.files, self.sources, self.reporter = files, sources, reporter
         self.names = sources.hydros.names
         self.unreadable: set[str] = set()
         self.limits = {item.id: item for item in sources.hydros.items}
@@ -273,7 +273,7 @@ class _Reader:
     ) -> Columns | None:
         if path not in self.sources.present:
             return None
-        table = read_table(self.root, path, columns, self.reporter, optional)
+        table = read_table(self.files, path, columns, self.reporter, optional)
         if table is None:
             self.unreadable.add(path)
         return table

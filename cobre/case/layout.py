@@ -115,6 +115,17 @@ def scan(root: Path, reporter: Reporter) -> frozenset[str]:
     for directory in DIRECTORIES:
         if directory in present:
             present.update(_list(root, directory, reporter))
+    return judge(frozenset(present), frozenset(path for path in present if (root / path).is_dir()), reporter)
+
+
+def judge(present: frozenset[str], directories: frozenset[str], reporter: Reporter) -> frozenset[str]:
+    """Report which of the paths in ``present`` are unknown or retired and which are missing among them.
+
+    Parameters
+    ----------
+    directories
+        Those of the paths that are directories.
+    """
     for path in REQUIRED:
         if path not in present:
             reporter.error(
@@ -125,8 +136,8 @@ def scan(root: Path, reporter: Reporter) -> frozenset[str]:
                 suggestion=_suggest_missing(path, present),
             )
     for path in sorted(present):
-        _judge(path, (root / path).is_dir(), reporter)
-    return frozenset(present)
+        _judge(path, path in directories, reporter)
+    return present
 
 
 def _list(root: Path, directory: str, reporter: Reporter) -> list[str]:
@@ -159,7 +170,7 @@ def _similar(path: str, candidates: Iterable[str]) -> str | None:
     return by_stem[close] if close else None
 
 
-def _suggest_missing(path: str, present: set[str]) -> str:
+def _suggest_missing(path: str, present: frozenset[str]) -> str:
     folder = str(PurePosixPath(path).parent)
     others = {other for other in present if other not in KNOWN and str(PurePosixPath(other).parent) == folder}
     close = _similar(path, others)

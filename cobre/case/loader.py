@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from cobre.case import layout
 from cobre.case.anticipated import check_anticipated, check_committed, commit_ahead
@@ -19,6 +20,7 @@ from cobre.case.checks.registries import check_registries
 from cobre.case.checks.service import check_service
 from cobre.case.checks.stages import check_stages, study_stages
 from cobre.case.checks.system import check_system
+from cobre.case.documents import CaseDocuments
 from cobre.case.generic.checks import check_generic
 from cobre.case.generic.rows import resolve_generic
 from cobre.case.hydro_models import resolve_hydro_models
@@ -68,8 +70,33 @@ def check(path: str | os.PathLike[str]) -> tuple[Case | None, list[Problem], lis
     """
     reporter = Reporter()
     root = _find_root(path, reporter)
-    case = None if root is None else _check_files(root, reporter)
+    case = None if root is None else _check_files(CaseDocuments(root), reporter)
     return case, _by_file(reporter.errors), _by_file(reporter.warnings)
+
+
+def build(documents: Mapping[str, Any], directory: str | os.PathLike[str] = "case") -> Case:
+    """Build and validate a case from documents in memory; nothing is read from or written to disk.
+
+    Parameters
+    ----------
+    documents
+        Path inside a case directory to content: a JSON object, a ``pyarrow.Table`` or a mapping of columns,
+        or the bytes of such a file. ``None`` leaves a file out.
+    directory
+        The case's path, which need not exist: its name is shown, and paths inside the files are relative to
+        it.
+
+    Raises
+    ------
+    cobre.errors.ValidationError
+        With every problem of every document; see its ``problems``.
+    """
+    files = CaseDocuments(Path(directory).absolute(), documents)
+    reporter = Reporter()
+    case = _check_files(files, reporter)
+    if case is None:
+        raise ValidationError(_by_file(reporter.errors), source=f"case {os.fspath(directory)} in memory")
+    return case
 
 
 def _find_root(path: str | os.PathLike[str], reporter: Reporter) -> Path | None:
@@ -94,9 +121,10 @@ def _find_root(path: str | os.PathLike[str], reporter: Reporter) -> Path | None:
     return None
 
 
-def _check_files(root: Path, reporter: Reporter) -> Case | None:
-    present = layout.scan(root, reporter)
-    sources = read_sources(root, present, reporter)
+def _check_files(files: CaseDocuments, reporter: Reporter) -> Case | None:
+    root = files.directory
+    present = files.scan(reporter)
+    sources = read_sources(files, present, reporter)
     check_config(root, sources, reporter)
     check_stages(sources, reporter)
     sources = study_stages(sources)
@@ -110,12 +138,12 @@ def _check_files(root: Path, reporter: Reporter) -> Case | None:
     check_faulty_entries(sources, reporter)
     check_load_factors(sources, reporter)
     check_ncs_factors(sources, reporter)
-    generic = check_generic(root, sources, reporter)
+    generic = check_generic(files, sources, reporter)
     check_penalty_order(sources, reporter)
-    bounds = read_bounds(root, sources, reporter)
+    bounds = read_bounds(files, sources, reporter)
     limits = check_limits(sources, bounds, stages, reporter)
-    hydro_models = resolve_hydro_models(root, sources, reporter)
-    scenarios = load_scenarios(root, sources, reporter)
+    hydro_models = resolve_hydro_models(files, sources, reporter)
+    scenarios = load_scenarios(files, sources, reporter)
     if reporter.errors or hydro_models is None or scenarios is None:
         return None
     penalties = sources.penalties.root
@@ -127,9 +155,10 @@ def _check_files(root: Path, reporter: Reporter) -> Case | None:
     case = commit_ahead(resolve(root, sources, stage_data, hydro_models, scenarios), sources)
     check_committed(case, reporter)
     rows = resolve_generic(generic, case, sources, reporter)
+    files.read_all(reporter)
     if reporter.errors:
         return None
-    return replace(case, generic=rows, warnings=tuple(_by_file(reporter.warnings)))
+    return replace(case, generic=rows, documents=files, warnings=tuple(_by_file(reporter.warnings)))
 
 
 def _by_file(problems: Sequence[Problem]) -> list[Problem]:

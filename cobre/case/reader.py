@@ -21,20 +21,18 @@ class _RepeatedKeys(dict[str, Any]):
     repeated: tuple[str, ...] = ()
 
 
-def read_json(root: Path, path: str, reporter: Reporter) -> dict[str, Any] | None:
-    """Read the JSON object in ``root/path``.
+def decode_json(data: bytes, path: str, reporter: Reporter) -> dict[str, Any] | None:
+    """Return the JSON object in the content of a file.
 
     Repeated keys are reported and the last value is kept, as most parsers do.
 
     Returns
     -------
     dict or None
-        ``None`` when the file cannot be read as a JSON object (a problem says why).
+        ``None`` when the content is no JSON object (a problem says why).
     """
-    data = read_bytes(root, path, reporter)
-    if data is None:
-        return None
-    document = _decode(data, path, reporter)
+    repeated: list[str] = []
+    document = _decode(data, path, repeated, reporter)
     if document is None:
         return None
     value = document[0]
@@ -48,7 +46,8 @@ def read_json(root: Path, path: str, reporter: Reporter) -> dict[str, Any] | Non
             suggestion="Wrap the content in { ... } with the keys of this file.",
         )
         return None
-    _report_repeated(value, path, reporter)
+    if repeated:
+        _report_repeated(value, path, reporter)
     return value
 
 
@@ -96,8 +95,21 @@ def read_bytes(root: Path, path: str, reporter: Reporter) -> bytes | None:
     return data
 
 
-def _decode(data: bytes, path: str, reporter: Reporter) -> tuple[Any] | None:
-    """Return the parsed document in a tuple (the document itself may be ``None``)."""
+def _decode(data: bytes, path: str, repeated: list[str], reporter: Reporter) -> tuple[Any] | None:
+    """Return the parsed document in a tuple (the document itself may be ``None``).
+
+    Keys that occur more than once in an object are added to ``repeated``.
+    """
+
+    def pairs(given: list[tuple[str, Any]]) -> dict[str, Any]:
+        plain = dict(given)
+        if len(plain) == len(given):
+            return plain
+        marked = _RepeatedKeys(plain)
+        marked.repeated = tuple(key for key, count in Counter(key for key, _ in given).items() if count > 1)
+        repeated.extend(marked.repeated)
+        return marked
+
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -113,7 +125,7 @@ def _decode(data: bytes, path: str, reporter: Reporter) -> tuple[Any] | None:
         )
         return None
     try:
-        value = json.loads(text, object_pairs_hook=_pairs)
+        value = json.loads(text, object_pairs_hook=pairs)
     except json.JSONDecodeError as error:
         reporter.error(
             "ParseError",
@@ -160,15 +172,6 @@ def _is_text(value: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    plain = dict(pairs)
-    if len(plain) == len(pairs):
-        return plain
-    marked = _RepeatedKeys(plain)
-    marked.repeated = tuple(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-    return marked
 
 
 def _walk(document: Any) -> Iterator[tuple[str, int, Any]]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection as AnyCollection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from cobre.case import layout
+from cobre.case.documents import CaseDocuments
 from cobre.case.parse import Collection, Parsed, parse
 from cobre.case.problems import Reporter
-from cobre.case.reader import read_json
 from cobre.case.schema.config import ConfigFile
 from cobre.case.schema.generic import (
     AnyParameter,
@@ -73,7 +72,7 @@ class Sources:
     generic_parameters: Parsed[GenericParametersFile, AnyParameter] | None = None
 
 
-def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) -> Sources:
+def read_sources(files: CaseDocuments, present: AnyCollection[str], reporter: Reporter) -> Sources:
     """Read and validate every JSON file of the case, reporting all faulty fields of all files.
 
     Parameters
@@ -83,7 +82,7 @@ def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) ->
     """
 
     def read(path: str, model: Any, item_type: Any = None, collection: Collection | None = None) -> Any:
-        raw = read_json(root, path, reporter) if path in present else None
+        raw = files.read_json(path, reporter) if path in present else None
         return parse(raw, path, model, item_type, collection, reporter)
 
     def read_registry(path: str, model: Any, item_type: Any, collection: Collection) -> Any:
@@ -153,14 +152,16 @@ def read_sources(root: Path, present: AnyCollection[str], reporter: Reporter) ->
             if layout.GENERIC_CONSTRAINTS in present
             else None
         ),
-        generic_parameters=_read_parameters(root, reporter) if layout.GENERIC_PARAMETERS in present else None,
+        generic_parameters=_read_parameters(files, reporter)
+        if layout.GENERIC_PARAMETERS in present
+        else None,
     )
 
 
-def _read_parameters(root: Path, reporter: Reporter) -> Parsed[GenericParametersFile, AnyParameter]:
+def _read_parameters(files: CaseDocuments, reporter: Reporter) -> Parsed[GenericParametersFile, AnyParameter]:
     """Read the parameters; the format lets other keys stand beside them at the root."""
     path, key = layout.GENERIC_PARAMETERS, "scalar_parameters"
-    raw = read_json(root, path, reporter)
+    raw = files.read_json(path, reporter)
     extra = sorted(set(raw or {}) - {key, "$schema"})
     if raw is not None and extra:
         reporter.warning(

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case import layout
+from cobre.case.documents import CaseDocuments
 from cobre.case.problems import Reporter, known_ids, name_entity, plural, short_ids
 from cobre.case.tables import MAX_LISTED, Columns, read_table
 
@@ -48,7 +48,7 @@ class SeasonalStats:
 
 
 def read_stats(
-    root: Path,
+    files: CaseDocuments,
     file: StatsFile,
     entity_ids: Sequence[int] | None,
     names: Mapping[int, str],
@@ -76,7 +76,7 @@ def read_stats(
     """
     before = len(reporter.errors)
     table = read_table(
-        root,
+        files,
         file.path,
         {file.id_column: "id", "stage_id": "id", file.mean_column: "value", file.std_column: "value"},
         reporter,

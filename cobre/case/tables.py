@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from cobre.case.documents import CaseDocuments, report_unreadable
 from cobre.case.problems import Reporter, short_ids, suggest_name
-from cobre.case.reader import read_bytes
 
 ColumnType = Literal["id", "nullable_id", "value", "date"]
 Columns = dict[str, NDArray[Any]]
@@ -31,7 +28,7 @@ MAX_LISTED = 20
 
 
 def read_table(
-    root: Path,
+    files: CaseDocuments,
     path: str,
     columns: Mapping[str, ColumnType],
     reporter: Reporter,
@@ -57,26 +54,16 @@ def read_table(
         (problems say why).
     """
     optional = optional or {}
-    data = read_bytes(root, path, reporter)
-    if data is None:
+    opened = files.open_table(path, reporter)
+    if opened is None or not _check_names(opened.schema.names, path, columns, optional, reporter):
         return None
+    # A column of nulls only has no type of its own.
+    given = [field.name for field in opened.schema if not pa.types.is_null(field.type)]
+    wanted = {**columns, **{name: kind for name, kind in optional.items() if name in given}}
     try:
-        # From bytes: a path would make pyarrow read "name=value" folders as extra columns.
-        file = pq.ParquetFile(io.BytesIO(data))
-        names = file.schema_arrow.names
-        if not _check_names(names, path, columns, optional, reporter):
-            return None
-        # A column of nulls only has no type of its own.
-        given = [field.name for field in file.schema_arrow if not pa.types.is_null(field.type)]
-        wanted = {**columns, **{name: kind for name, kind in optional.items() if name in given}}
-        table = file.read(columns=list(wanted))
+        table = opened.read(list(wanted))
     except (pa.ArrowException, OSError, ValueError) as error:
-        reporter.error(
-            "ParseError",
-            f"{path} cannot be read as Parquet: {str(error).splitlines()[0] if str(error) else error!r}.",
-            file=path,
-            suggestion="Write the file again, for example with pyarrow and compression='zstd'.",
-        )
+        report_unreadable(path, error, reporter)
         return None
     read = {name: _convert(table.column(name), name, kind, path, reporter) for name, kind in wanted.items()}
     usable = {name: array for name, array in read.items() if array is not None}
@@ -87,14 +74,6 @@ def read_table(
             empty = np.full(table.num_rows, np.nan) if kind == "value" else np.full(table.num_rows, NO_ID)
             usable[name] = empty
     return usable
-
-
-def column_names(data: bytes) -> tuple[str, ...]:
-    """Return the names of the columns in a Parquet file; none when it cannot be read."""
-    try:
-        return tuple(pq.ParquetFile(io.BytesIO(data)).schema_arrow.names)
-    except (pa.ArrowException, OSError, ValueError):
-        return ()
 
 
 def _check_names(

@@ -173,7 +173,9 @@ def _train(
 
 @app.command(
     "validate",
-    help="List everything that is wrong with a case, by file, entity, field and value. Nothing is written.",
+    help="List everything that is wrong with a case, by file, entity, field and value; of a case without "
+    "errors, say what it comes to: entities, stages, uncertainty, and size and scaling of the stage LPs. "
+    "Nothing is written.",
     epilog="Examples:\n\ncobre validate examples/random-inflow\n\n"
     "cobre validate CASE --output-format json\n\n" + _EXIT_CODES,
 )
@@ -181,12 +183,13 @@ def _validate(
     case: CaseArgument,
     output_format: FormatOption = OutputFormat.HUMAN,
     quiet: QuietOption = False,
+    no_lp: Annotated[bool, typer.Option("--no-lp", help="Do not build the stage LPs.")] = False,
 ) -> int:
     """Run ``cobre validate``."""
     from cobre.cli.validate import validate_command
 
     view = make_view("validate", output_format, quiet=quiet)
-    return run_command("validate", view, lambda outcome: validate_command(case, outcome))
+    return run_command("validate", view, lambda outcome: validate_command(case, outcome, lps=not no_lp))
 
 
 @app.command(

@@ -3,6 +3,7 @@
 from cobre.lp.build import build_templates
 from cobre.lp.diagnose import Diagnosis, RowViolation, diagnose
 from cobre.lp.index import LpIndex
+from cobre.lp.measure import measure_stages
 from cobre.lp.scaling import ScalingReport, scale_templates
 from cobre.lp.state import StateComponent, StateLayout
 from cobre.lp.template import StageTemplate
@@ -17,5 +18,6 @@ __all__ = [
     "StateLayout",
     "build_templates",
     "diagnose",
+    "measure_stages",
     "scale_templates",
 ]

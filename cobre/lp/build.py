@@ -72,7 +72,7 @@ def build_templates(
     templates: dict[int, StageTemplate] = {}
     for position, (here, (lp, state_columns)) in enumerate(zip(nodes, built, strict=True)):
         ends = terminal is None and position == len(nodes) - 1
-        of_stage = _template(case.stages[position], lp, state_columns, scale, floors[position], ends)
+        of_stage = stage_template(case.stages[position], lp, state_columns, scale, floors[position], ends)
         openings_of_node = [tree.rows(node).stop - tree.rows(node).start for node in here]
         parts = np.split(of_stage.opening_rhs, np.cumsum(openings_of_node)[:-1])
         for node, rhs in zip(here, parts, strict=True):
@@ -88,9 +88,20 @@ def _nodes_by_stage(case: Case) -> list[list[int]]:
     return nodes
 
 
-def _template(
+def stage_template(
     stage: Stage, lp: AssembledLp, state_columns: Sequence[int], scale: float, floor: float, ends: bool
 ) -> StageTemplate:
+    """Return the template of a stage; the limits of the future cost are set in ``lp`` itself.
+
+    Parameters
+    ----------
+    scale
+        $ per unit of objective.
+    floor
+        Least future cost, $.
+    ends
+        Whether nothing comes after the stage.
+    """
     theta = int(lp.index.columns[FUTURE_COST].ids)
     discount = 1.0 if ends else stage.discount_factor
     cost = lp.cost / scale
@@ -125,14 +136,26 @@ def _future_cost_floors(case: Case, stages: Sequence[AssembledLp], terminal: flo
     after = 0.0 if terminal is None else terminal
     for stage, lp in zip(reversed(case.stages), reversed(stages), strict=True):
         floors.append(after)
-        cheapest = lp.cheapest_cost()
-        if not math.isfinite(cheapest):
-            raise CobreError(
-                "SolverFailure",
-                f"the cost of stage {stage.id} has no lower bound",
-                {"stage": stage.id, "columns": lp.unbounded_rewards()},
-                "give every rewarded quantity an upper limit",
-            )
+        cheapest = cheapest_cost(stage, lp)
         # This stage's whole cost to go, which the stage before it sees as its future cost.
         after = cheapest + stage.discount_factor * after
     return list(reversed(floors))
+
+
+def cheapest_cost(stage: Stage, lp: AssembledLp) -> float:
+    """Return a lower bound ($) of the cost of a stage.
+
+    Raises
+    ------
+    CobreError
+        When there is none.
+    """
+    cheapest = lp.cheapest_cost()
+    if not math.isfinite(cheapest):
+        raise CobreError(
+            "SolverFailure",
+            f"the cost of stage {stage.id} has no lower bound",
+            {"stage": stage.id, "columns": lp.unbounded_rewards()},
+            "give every rewarded quantity an upper limit",
+        )
+    return cheapest

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from cobre.case.bounds.axes import GROUP_KEY, EntityAxis, StageAxis, positions
 from cobre.case.bounds.files import BoundFile
+from cobre.case.documents import CaseDocuments
 from cobre.case.problems import Reporter, known_ids, short_ids
 from cobre.case.tables import MAX_LISTED, NO_ID, Columns, ColumnType, read_table
 
@@ -104,7 +104,7 @@ class RowReporter:
 
 
 def read_rows(
-    root: Path, file: BoundFile, entities: EntityAxis, stages: StageAxis, reporter: Reporter
+    files: CaseDocuments, file: BoundFile, entities: EntityAxis, stages: StageAxis, reporter: Reporter
 ) -> tuple[BoundRows | None, RowReporter | None]:
     """Read one file and report every row that cannot be placed and every value that cannot be.
 
@@ -120,7 +120,7 @@ def read_rows(
     optional: dict[str, ColumnType] = {"block_id": "nullable_id"} if file.has_blocks else {}
     for column in file.columns:
         (required if column.required else optional)[column.name] = "value"
-    table = read_table(root, file.path, required, reporter, optional)
+    table = read_table(files, file.path, required, reporter, optional)
     if table is None:
         return None, None
     report = RowReporter(file, entities, table, reporter)

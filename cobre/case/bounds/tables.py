@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from cobre.case.bounds import files
 from cobre.case.bounds.axes import EntityAxis, StageAxis, entity_axis, group_axis, is_complete, stage_axis
 from cobre.case.bounds.files import BoundFile
 from cobre.case.bounds.rows import ALL_BLOCKS, BoundRows, RowReporter, no_rows, read_rows
+from cobre.case.documents import CaseDocuments
 from cobre.case.problems import Reporter
 from cobre.case.sources import Sources
 
@@ -38,7 +38,7 @@ class BoundTables:
     ncs_costs: BoundRows
 
 
-def read_bounds(root: Path, sources: Sources, reporter: Reporter) -> BoundTables | None:
+def read_bounds(documents: CaseDocuments, sources: Sources, reporter: Reporter) -> BoundTables | None:
     """Read all files of bounds and cost overrides that are present, and report every fault in them.
 
     Returns
@@ -56,7 +56,7 @@ def read_bounds(root: Path, sources: Sources, reporter: Reporter) -> BoundTables
     contracts = entity_axis(sources.contracts, "contract")
 
     def read(file: BoundFile, axis: EntityAxis, *checks: Any) -> BoundRows | None:
-        return _read(root, sources, file, axis, stages, checks, reporter)
+        return _read(documents, sources, file, axis, stages, checks, reporter)
 
     tables = {
         "thermal": read(files.THERMAL, thermals, _check_thermals),
@@ -78,7 +78,7 @@ def read_bounds(root: Path, sources: Sources, reporter: Reporter) -> BoundTables
 
 
 def _read(
-    root: Path,
+    documents: CaseDocuments,
     sources: Sources,
     file: BoundFile,
     axis: EntityAxis,
@@ -88,7 +88,7 @@ def _read(
 ) -> BoundRows | None:
     if file.path not in sources.present:
         return no_rows(file)
-    rows, report = read_rows(root, file, axis, stages, reporter)
+    rows, report = read_rows(documents, file, axis, stages, reporter)
     if rows is not None and report is not None:
         for check in checks:
             check(rows, sources, report)

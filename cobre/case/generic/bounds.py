@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case import layout
+from cobre.case.documents import CaseDocuments
 from cobre.case.problems import Reporter, known_ids, name_entity, short_ids
 from cobre.case.tables import MAX_LISTED, NO_ID, Columns, read_table
 
@@ -49,7 +49,7 @@ def no_rows() -> BoundRows:
 
 
 def read_bounds(
-    root: Path,
+    files: CaseDocuments,
     constraints: Sequence[int] | None,
     blocks: Mapping[int, int] | None,
     names: Mapping[int, str],
@@ -70,7 +70,7 @@ def read_bounds(
         Only the rows that passed the checks; ``None`` when the file cannot be used at all.
     """
     table = read_table(
-        root,
+        files,
         _FILE,
         {"constraint_id": "id", "stage_id": "id"},
         reporter,

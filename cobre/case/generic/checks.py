@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from cobre.case import layout
 from cobre.case.checks.references import check_unique
+from cobre.case.documents import CaseDocuments
 from cobre.case.generic.bounds import BoundRows, no_rows, read_bounds
 from cobre.case.generic.entities import EntityIndex, check_entities
 from cobre.case.generic.expression import Expression, ExpressionError, Operator, Variable
@@ -58,11 +58,11 @@ class Generic:
     bounds: BoundRows
 
 
-def check_generic(root: Path, sources: Sources, reporter: Reporter) -> Generic:
+def check_generic(files: CaseDocuments, sources: Sources, reporter: Reporter) -> Generic:
     """Check constraints, named expressions, parameters and bounds; return those that are sound."""
     check_parameters(sources, reporter)
     constraints = _check_constraints(sources, reporter)
-    bounds = _read_bounds(root, sources, reporter)
+    bounds = _read_bounds(files, sources, reporter)
     stages = {stage.id: stage for stage in sources.stages.items if stage.id >= 0}
     index = EntityIndex(sources)
     for constraint in constraints:
@@ -162,7 +162,7 @@ def _warn_unused(
             )
 
 
-def _read_bounds(root: Path, sources: Sources, reporter: Reporter) -> BoundRows | None:
+def _read_bounds(files: CaseDocuments, sources: Sources, reporter: Reporter) -> BoundRows | None:
     if layout.GENERIC_BOUNDS not in sources.present:
         return no_rows()
     parsed = sources.generic_constraints
@@ -171,7 +171,7 @@ def _read_bounds(root: Path, sources: Sources, reporter: Reporter) -> BoundRows 
     # A stage with a faulty field is none of the items, but its id is known.
     if sources.stages.ids is not None and len(sources.stages.items) == len(sources.stages.ids):
         blocks = {stage.id: len(stage.blocks) for stage in sources.stages.items if stage.id >= 0}
-    return read_bounds(root, ids, blocks, parsed.names if parsed else {}, reporter)
+    return read_bounds(files, ids, blocks, parsed.names if parsed else {}, reporter)
 
 
 def _check_rows(constraint: Constraint, bounds: BoundRows, reporter: Reporter) -> None:

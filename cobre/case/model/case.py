@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from cobre.case.documents import CaseDocuments
 from cobre.case.model.generic import GenericRow
 from cobre.case.model.horizon import PolicyGraph, PostStudyStage, SeasonMap, Stage
 from cobre.case.model.options import PolicyOptions, TrainingOptions
@@ -22,6 +25,12 @@ from cobre.case.model.system import (
 )
 from cobre.errors import Problem
 from cobre.hydro.energy import EnergyData
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from cobre.case.editing import CaseEditor
+    from cobre.case.summary import CaseSummary
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +52,8 @@ class Case:
         without files.
     warnings
         What looked odd while loading but is not wrong.
+    documents
+        The files the case was made from; ``None`` in a study made without files.
     """
 
     path: Path
@@ -66,6 +77,31 @@ class Case:
     energy: EnergyData | None = None
     policy: PolicyOptions = field(default_factory=PolicyOptions)
     warnings: tuple[Problem, ...] = ()
+    documents: CaseDocuments | None = field(default=None, repr=False)
+
+    def edit(self) -> CaseEditor:
+        """Return the documents of the case for editing; its ``build`` gives a new case."""
+        from cobre.case.editing import CaseEditor
+
+        return CaseEditor(self)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write a case directory that loads to this case; see :func:`cobre.case.saving.save_case`."""
+        from cobre.case.saving import save_case
+
+        return save_case(self, path, overwrite=overwrite)
+
+    def to_arrow(self) -> dict[str, pyarrow.Table]:
+        """Return entities and resolved values as tables; see :func:`cobre.case.arrow.case_tables`."""
+        from cobre.case.arrow import case_tables
+
+        return case_tables(self)
+
+    def summary(self) -> CaseSummary:
+        """Return the size of the study and how its uncertainty is made; ``print`` shows it as a table."""
+        from cobre.case.summary import summarize
+
+        return summarize(self)
 
     def __repr__(self) -> str:
         counts = (

@@ -53,6 +53,11 @@ class ProductionModel:
     planes: NDArray[np.float64]
     quality: FitQuality | None = None
 
+    def __repr__(self) -> str:
+        planes = f", {len(self.planes)} planes" if len(self.planes) else ""
+        fit = f", {self.quality}" if self.quality is not None else ""
+        return f"ProductionModel({self.kind!r}, {self.productivity_mw_per_m3s:g} MW/(m3/s){planes}{fit})"
+
 
 @dataclass(frozen=True)
 class EvaporationModel:

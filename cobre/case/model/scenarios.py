@@ -45,3 +45,13 @@ class Scenarios:
     external_inflow_m3s: tuple[FloatArray, ...] | None = None
     external_load_mw: tuple[FloatArray, ...] | None = None
     external_ncs: tuple[FloatArray, ...] | None = None
+
+    def __repr__(self) -> str:
+        stages, hydros = self.inflow_mean_m3s.shape
+        given = {
+            "inflow": self.external_inflow_m3s,
+            "load": self.external_load_mw,
+            "sources": self.external_ncs,
+        }
+        external = ", ".join(name for name, values in given.items() if values is not None)
+        return f"Scenarios({stages} stages, {hydros} hydros; external: {external or 'none'})"

@@ -95,3 +95,9 @@ class StageData:
     def penalty(self, name: str) -> FloatArray:
         """Return one hydro cost (see :data:`HYDRO_PENALTIES`) of every plant."""
         return self.hydro_penalty[:, HYDRO_PENALTIES.index(name)]
+
+    def __repr__(self) -> str:
+        blocks = self.thermal_max_mw.shape[1]
+        return (
+            f"StageData({len(self.hydro_status)} hydros, {len(self.thermal_cost)} thermals, {blocks} blocks)"
+        )

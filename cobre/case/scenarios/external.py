@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from cobre.case import layout
 from cobre.case.checks.config import external_classes
+from cobre.case.documents import CaseDocuments
 from cobre.case.parse import Parsed
 from cobre.case.problems import Reporter, short_ids
 from cobre.case.scenarios.rows import Rows
@@ -59,7 +59,7 @@ def scenario_stages(sources: Sources) -> dict[int, set[int]]:
 
 
 def load_external(
-    root: Path, sources: Sources, reporter: Reporter
+    files: CaseDocuments, sources: Sources, reporter: Reporter
 ) -> dict[ClassName, tuple[FloatArray, ...]] | None:
     """Read and check the external scenarios.
 
@@ -84,7 +84,7 @@ def load_external(
                     suggestion="Add the file, or use the scheme 'in_sample'.",
                 )
             continue
-        library = _read(root, file, registry_of(sources, name), sources.stages.ids, reporter)
+        library = _read(files, file, registry_of(sources, name), sources.stages.ids, reporter)
         if name not in in_use:
             reporter.warning(
                 "SemanticAmbiguity",
@@ -99,14 +99,14 @@ def load_external(
 
 
 def _read(
-    root: Path,
+    files: CaseDocuments,
     file: ExternalFile,
     registry: Parsed[Any, Any],
     stage_ids: tuple[int, ...] | None,
     reporter: Reporter,
 ) -> tuple[FloatArray, ...] | None:
     columns = {"stage_id": "id", "scenario_id": "id", file.id_column: "id", file.value_column: "value"}
-    table = read_table(root, file.path, columns, reporter)  # type: ignore[arg-type]
+    table = read_table(files, file.path, columns, reporter)  # type: ignore[arg-type]
     if table is None:
         return None
     rows = Rows(table, file.path, file.word, file.id_column, registry.names, reporter)

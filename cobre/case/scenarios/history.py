@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import datetime
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case import layout
+from cobre.case.documents import CaseDocuments
 from cobre.case.problems import Reporter, plural, short_ids
-from cobre.case.reader import read_bytes
 from cobre.case.scenarios.rows import Rows
 from cobre.case.seasons import season_of
 from cobre.case.sources import Sources
-from cobre.case.tables import NO_ID, column_names, read_table
+from cobre.case.tables import NO_ID, read_table
 
 DEFAULT_MIN_OBSERVATIONS = 30
 
 
-def check_history(root: Path, sources: Sources, reporter: Reporter) -> None:
+def check_history(files: CaseDocuments, sources: Sources, reporter: Reporter) -> None:
     """Check the history of inflows."""
     path = layout.INFLOW_HISTORY
-    data = read_bytes(root, path, Reporter())
-    names = column_names(data) if data is not None else ()
+    opened = files.open_table(path, Reporter())
+    names = opened.schema.names if opened is not None else ()
     if "date" in names and "start_date" not in names:
         reporter.error(
             "SchemaViolation",
@@ -34,7 +33,7 @@ def check_history(root: Path, sources: Sources, reporter: Reporter) -> None:
         )
         return
     columns = {"hydro_id": "id", "start_date": "date", "end_date": "date", "value_m3s": "value"}
-    table = read_table(root, path, columns, reporter)  # type: ignore[arg-type]
+    table = read_table(files, path, columns, reporter)  # type: ignore[arg-type]
     if table is None:
         return
     rows = Rows(table, path, "hydro", "hydro_id", sources.hydros.names, reporter)

@@ -9,13 +9,12 @@ negative.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case import layout
 from cobre.case.checks.stages import pre_study_ids
+from cobre.case.documents import CaseDocuments
 from cobre.case.problems import Reporter, name_entity, short_ids
 from cobre.case.scenarios.rows import Rows
 from cobre.case.sources import Sources
@@ -26,11 +25,11 @@ _MAX_LAG = 1000
 """Far more than any model has; a larger lag is a mistake that would only cost memory."""
 
 
-def check_coefficients(root: Path, sources: Sources, reporter: Reporter) -> None:
+def check_coefficients(files: CaseDocuments, sources: Sources, reporter: Reporter) -> None:
     """Check the autoregressive coefficients."""
     path = layout.INFLOW_AR
     columns = {"hydro_id": "id", "stage_id": "id", "lag": "id", "coefficient": "value"}
-    table = read_table(root, path, columns, reporter)  # type: ignore[arg-type]
+    table = read_table(files, path, columns, reporter)  # type: ignore[arg-type]
     if table is None:
         return
     rows = Rows(table, path, "hydro", "hydro_id", sources.hydros.names, reporter)
@@ -127,12 +126,12 @@ def _warn_lags_off(rows: Rows, sources: Sources, reporter: Reporter) -> None:
         )
 
 
-def check_annual(root: Path, sources: Sources, reporter: Reporter) -> None:
+def check_annual(files: CaseDocuments, sources: Sources, reporter: Reporter) -> None:
     """Check the annual component."""
     path = layout.INFLOW_ANNUAL
     values = ("annual_coefficient", "annual_mean_m3s", "annual_std_m3s")
     columns = {"hydro_id": "id", "stage_id": "id", **dict.fromkeys(values, "value")}
-    table = read_table(root, path, columns, reporter)  # type: ignore[arg-type]
+    table = read_table(files, path, columns, reporter)  # type: ignore[arg-type]
     if table is None:
         return
     rows = Rows(table, path, "hydro", "hydro_id", sources.hydros.names, reporter)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from cobre.case import layout
 from cobre.case.checks.config import external_classes
 from cobre.case.checks.stages import pre_study_ids
+from cobre.case.documents import CaseDocuments
 from cobre.case.model import Scenarios
 from cobre.case.parse import Parsed
 from cobre.case.problems import Reporter, short_ids
@@ -25,7 +25,7 @@ from cobre.case.stats import AVAILABILITY, INFLOW, LOAD, SeasonalStats, StatsFil
 _STATS: dict[ClassName, StatsFile] = {"inflow": INFLOW, "load": LOAD, "ncs": AVAILABILITY}
 
 
-def load_scenarios(root: Path, sources: Sources, reporter: Reporter) -> Scenarios | None:
+def load_scenarios(files: CaseDocuments, sources: Sources, reporter: Reporter) -> Scenarios | None:
     """Read and check everything in ``scenarios/`` except factors by block.
 
     Returns
@@ -34,8 +34,8 @@ def load_scenarios(root: Path, sources: Sources, reporter: Reporter) -> Scenario
         ``None`` when anything is wrong with the files, or stages or entities are not all known.
     """
     before = len(reporter.errors)
-    stats = {name: _read_stats(root, name, registry_of(sources, name), sources, reporter) for name in _STATS}
-    external = load_external(root, sources, reporter)
+    stats = {name: _read_stats(files, name, registry_of(sources, name), sources, reporter) for name in _STATS}
+    external = load_external(files, sources, reporter)
     _check_mixed(stats, sources, reporter)
     check_correlation(sources, reporter)
     for path, check in (
@@ -44,13 +44,13 @@ def load_scenarios(root: Path, sources: Sources, reporter: Reporter) -> Scenario
         (layout.INFLOW_HISTORY, check_history),
     ):
         if path in sources.present:
-            check(root, sources, reporter)
+            check(files, sources, reporter)
     inflow, load, ncs = stats["inflow"], stats["load"], stats["ncs"]
     dimension = None
     if inflow is not None and load is not None and ncs is not None:
         noisy = int((load.std > 0).any(axis=0).sum())
         dimension = inflow.mean.shape[1] + noisy + int(ncs.has_rows.sum())
-    check_openings(root, sources, dimension, reporter)
+    check_openings(files, sources, dimension, reporter)
     if len(reporter.errors) > before or inflow is None or load is None or ncs is None or external is None:
         return None
     return Scenarios(
@@ -74,12 +74,12 @@ def _frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _read_stats(
-    root: Path, name: ClassName, entities: Parsed[Any, Any], sources: Sources, reporter: Reporter
+    files: CaseDocuments, name: ClassName, entities: Parsed[Any, Any], sources: Sources, reporter: Reporter
 ) -> SeasonalStats | None:
     stages, file = sources.stages, _STATS[name]
     if file.path in sources.present:
         return read_stats(
-            root,
+            files,
             file,
             entities.ids,
             entities.names,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from cobre.case import layout
+from cobre.case.documents import CaseDocuments
 from cobre.case.problems import Reporter, short_ids
 from cobre.case.scenarios.rows import Rows
 from cobre.case.sources import Sources
@@ -15,7 +14,7 @@ from cobre.case.tables import read_table
 _FEATURE = f"openings read from {layout.NOISE_OPENINGS}"
 
 
-def check_openings(root: Path, sources: Sources, dimension: int | None, reporter: Reporter) -> None:
+def check_openings(files: CaseDocuments, sources: Sources, dimension: int | None, reporter: Reporter) -> None:
     """Check the file of openings, and whether it is asked for.
 
     Parameters
@@ -28,7 +27,7 @@ def check_openings(root: Path, sources: Sources, dimension: int | None, reporter
     wanted = source is not None and source.openings is not None and source.openings.source == "file"
     path = layout.NOISE_OPENINGS
     if path in sources.present:
-        _check_file(root, sources, dimension, reporter)
+        _check_file(files, sources, dimension, reporter)
         if config is not None and not wanted:
             reporter.warning(
                 "SemanticAmbiguity",
@@ -57,9 +56,9 @@ def check_openings(root: Path, sources: Sources, dimension: int | None, reporter
         )
 
 
-def _check_file(root: Path, sources: Sources, dimension: int | None, reporter: Reporter) -> None:
+def _check_file(files: CaseDocuments, sources: Sources, dimension: int | None, reporter: Reporter) -> None:
     columns = {"stage_id": "id", "opening_index": "id", "entity_index": "id", "value": "value"}
-    table = read_table(root, layout.NOISE_OPENINGS, columns, reporter)  # type: ignore[arg-type]
+    table = read_table(files, layout.NOISE_OPENINGS, columns, reporter)  # type: ignore[arg-type]
     if table is None:
         return
     rows = Rows(table, layout.NOISE_OPENINGS, "stage", "stage_id", {}, reporter)

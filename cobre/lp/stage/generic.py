@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre.case.model import GenericRow, GenericTerm
 from cobre.lp.index import IdArray, unique_labels
 from cobre.lp.stage.context import StageContext
-from cobre.lp.stage.plants import is_planar, productivity
+from cobre.lp.stage.plants import has_planes
 
 Part = tuple[IdArray, float]
 """Columns (any shape) with a common coefficient."""
@@ -41,10 +42,19 @@ def add_generic_rows(stage: StageContext) -> None:
     lower = np.array([row.lower for row in rows]) - constant
     upper = np.array([row.upper for row in rows]) - constant
     ids = lp.add_rows("generic", (labels,), lower=lower, upper=upper)
-    for row, terms in zip(ids, resolved, strict=True):
-        for factor, (parts, _) in terms:
-            for columns, coefficient in parts:
-                lp.put(row, columns, factor * coefficient)
+    entries = [
+        (row, np.ravel(columns), factor * coefficient)
+        for row, terms in zip(ids, resolved, strict=True)
+        for factor, (parts, _) in terms
+        for columns, coefficient in parts
+    ]
+    if entries:  # at once: there may be many, of few columns each
+        count = [len(columns) for _, columns, _ in entries]
+        lp.put(
+            np.repeat([row for row, _, _ in entries], count),
+            np.concatenate([columns for _, columns, _ in entries]),
+            np.repeat([value for _, _, value in entries], count),
+        )
     hours = np.array([stage.stage.hours if row.block is None else stage.hours[row.block] for row in rows])
     price = hours * np.array([0.0 if row.penalty is None else row.penalty for row in rows])
     priced = np.array([row.penalty is not None for row in rows], bool)
@@ -114,11 +124,14 @@ def _useful(storage: Resolver) -> Resolver:
     return resolve
 
 
-def _groups(stage: StageContext, term: GenericTerm, place: int) -> np.ndarray:
-    of_plant = stage.topology.group_hydro == place
-    if term.bus_id is not None:
-        of_plant &= stage.topology.group_bus == stage.topology.place["bus"][term.bus_id]
-    return np.flatnonzero(of_plant)
+def _groups(stage: StageContext, term: GenericTerm, place: int) -> NDArray[np.int64]:
+    topology = stage.topology
+    first, end = np.searchsorted(topology.group_hydro, (place, place + 1))
+    groups: NDArray[np.int64] = np.arange(first, end)
+    if term.bus_id is None:
+        return groups
+    on_bus = topology.group_bus[first:end] == topology.place["bus"][term.bus_id]
+    return np.asarray(groups[on_bus])
 
 
 def _turbined(stage: StageContext, term: GenericTerm, place: int) -> Expression:
@@ -128,10 +141,11 @@ def _turbined(stage: StageContext, term: GenericTerm, place: int) -> Expression:
 
 def _generation(stage: StageContext, term: GenericTerm, place: int) -> Expression:
     groups = _groups(stage, term, place)
-    if is_planar(stage)[place]:
+    model = stage.case.production[stage.position][place]
+    if has_planes(model):
         return [(_in_block(stage.lp.columns["hydro_generation"][groups], term), 1.0)], 0.0
     columns = _in_block(stage.lp.columns["hydro_turbined"][groups], term)
-    return [(columns, float(productivity(stage)[place]))], 0.0
+    return [(columns, model.productivity_mw_per_m3s)], 0.0
 
 
 def _outflow(stage: StageContext, term: GenericTerm, place: int) -> Expression:

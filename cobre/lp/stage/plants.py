@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from cobre.case.model import ProductionModel
 from cobre.lp.stage.context import BoolArray, FloatArray, StageContext
 
 
+def has_planes(model: ProductionModel) -> bool:
+    """Whether the generation of a plant is bounded by planes instead of being proportional to the flow."""
+    return model.kind != "constant_productivity" and len(model.planes) > 0
+
+
 def is_planar(stage: StageContext) -> BoolArray:
-    """Plants whose generation is bounded by planes instead of being proportional to the flow."""
-    models = stage.case.production[stage.position]
-    return np.array(
-        [model.kind != "constant_productivity" and len(model.planes) > 0 for model in models], bool
-    )
+    """Plants whose production :func:`has_planes`."""
+    return np.array([has_planes(model) for model in stage.case.production[stage.position]], bool)
 
 
 def productivity(stage: StageContext) -> FloatArray:

@@ -1,0 +1,257 @@
+"""What a case comes to, in numbers: entities, time, uncertainty and models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.case.model import Case
+
+
+@dataclass(frozen=True)
+class FittedPlant:
+    """Quality of the production planes fitted for a plant: the worst of its configurations.
+
+    Attributes
+    ----------
+    configurations
+        Number of fits; stages with the same geometry, limits and options share one.
+    planes
+        Most planes of any of them.
+    alpha
+        Least-squares factor of the worst fit.
+    max_deviation_mw, mean_deviation_mw, mean_power_mw
+        Of the worst fit, over its grid; see :class:`~cobre.case.model.FitQuality`.
+    """
+
+    hydro_id: int
+    name: str
+    configurations: int
+    planes: int
+    alpha: float
+    max_deviation_mw: float
+    mean_deviation_mw: float
+    mean_power_mw: float
+
+    @property
+    def relative_deviation(self) -> float:
+        """Mean deviation over mean power."""
+        return self.mean_deviation_mw / self.mean_power_mw if self.mean_power_mw > 0.0 else 0.0
+
+
+@dataclass(frozen=True)
+class CaseSummary:
+    """The size of a study and how its uncertainty is made; ``str`` gives a table.
+
+    Attributes
+    ----------
+    case
+        The case directory.
+    entities
+        Number of entities by kind, all kinds.
+    stages, first_day, last_day
+        Number of study stages, the day the first starts and the day the last ends.
+    hours
+        Of all stages.
+    blocks, chronological_stages
+        Blocks of each stage; stages whose blocks follow each other in time.
+    openings
+        Openings of each node of the policy graph.
+    nodes
+        Number of nodes; equal to the number of stages on a chain.
+    graph
+        ``chain`` or ``nodes``.
+    uncertainty
+        For inflow, load and non-controllable sources: how their values are made.
+    forward_passes
+        Of one iteration; ``None`` when every path is followed.
+    paths
+        Paths through the graph and its openings.
+    max_iterations, seed
+        Of training.
+    risk_stages
+        Stages with a risk measure other than the expectation.
+    production
+        Number of plants by kind of production model (a plant may have several).
+    generic_rows
+        Rows of generic constraints at all stages.
+    fits
+        Plants whose planes were fitted, the worst first.
+    """
+
+    case: str
+    entities: Mapping[str, int]
+    stages: int
+    first_day: str
+    last_day: str
+    hours: float
+    blocks: tuple[int, ...]
+    chronological_stages: int
+    openings: tuple[int, ...]
+    nodes: int
+    graph: str
+    uncertainty: Mapping[str, str]
+    forward_passes: int | None
+    paths: int
+    max_iterations: int
+    seed: int
+    risk_stages: int
+    production: Mapping[str, int]
+    generic_rows: int
+    fits: tuple[FittedPlant, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the summary as plain data."""
+        return asdict(self)
+
+    def rows(self) -> dict[str, str]:
+        """Return the lines of the table, by title."""
+        counts = [_count(count, kind.replace("_", " ")) for kind, count in self.entities.items() if count]
+        blocks = f"{_span(self.blocks)} {'block' if max(self.blocks) == 1 else 'blocks'} each"
+        if self.chronological_stages:
+            blocks += f", chronological in {self.chronological_stages}"
+        limit = f"{self.max_iterations} iterations"
+        passes = (
+            "every path" if self.forward_passes is None else f"forward passes in each: {self.forward_passes}"
+        )
+        days = f"{self.first_day} to {self.last_day}"
+        rows = {
+            "case": self.case,
+            "entities": ", ".join(counts) or "none",
+            "stages": f"{self.stages} from {days}, {self.hours:g} hours; {blocks}",
+            "policy graph": "chain" if self.graph == "chain" else f"{self.nodes} nodes",
+            "openings": f"{_span(self.openings)} a {'stage' if self.graph == 'chain' else 'node'}, "
+            f"{_count(self.paths, 'paths')}",
+            **{name.replace("_", " "): text for name, text in self.uncertainty.items()},
+            "training": f"{limit}, {passes}; seed {self.seed}",
+        }
+        if self.risk_stages:
+            rows["risk"] = f"a measure other than the expectation in {self.risk_stages} stages"
+        if self.production:
+            rows["production"] = ", ".join(f"{kind}: {count}" for kind, count in self.production.items())
+        if self.generic_rows:
+            rows["generic rows"] = str(self.generic_rows)
+        if self.fits:
+            rows["fitted planes"] = f"{len(self.fits)} plants; worst {_fit(self.fits[0])}"
+        return rows
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        width = max(len(title) for title in rows)
+        return "\n".join(f"{title:<{width}}  {text}" for title, text in rows.items())
+
+
+def summarize(case: Case) -> CaseSummary:
+    """Return the summary of a case."""
+    openings = tuple(
+        1 if node.scenario_id is not None else case.stages[node.stage].num_openings
+        for node in case.graph.nodes
+    )
+    sources = case.scenarios
+    return CaseSummary(
+        case=str(case.path),
+        entities={
+            "buses": len(case.buses),
+            "lines": len(case.lines),
+            "thermals": len(case.thermals),
+            "hydros": len(case.hydros),
+            "unit_groups": sum(len(hydro.unit_groups) for hydro in case.hydros),
+            "non_controllable_sources": len(case.non_controllables),
+            "pumping_stations": len(case.pumping_stations),
+            "contracts": len(case.contracts),
+        },
+        stages=len(case.stages),
+        first_day=case.stages[0].start_date.isoformat(),
+        last_day=case.stages[-1].end_date.isoformat(),
+        hours=float(sum(stage.hours for stage in case.stages)),
+        blocks=tuple(len(stage.blocks) for stage in case.stages),
+        chronological_stages=sum(stage.block_mode == "chronological" for stage in case.stages),
+        openings=openings,
+        nodes=len(case.graph.nodes),
+        graph="chain" if case.graph.is_chain else "nodes",
+        uncertainty={
+            "inflow": _describe(sources.inflow_std_m3s, sources.external_inflow_m3s, case, "hydros"),
+            "load": _describe(sources.load_std_mw, sources.external_load_mw, case, "buses"),
+            "non_controllable": _describe(sources.ncs_std, sources.external_ncs, case, "sources"),
+        },
+        forward_passes=None if case.training.enumerated else case.training.forward_passes,
+        paths=_paths(case, openings),
+        max_iterations=case.training.iteration_limit,
+        seed=case.training.tree_seed,
+        risk_stages=sum(stage.risk.weight > 0.0 for stage in case.stages),
+        production=_production(case),
+        generic_rows=sum(len(rows) for rows in case.generic),
+        fits=_fits(case),
+    )
+
+
+def _describe(std: NDArray[np.float64], external: object, case: Case, word: str) -> str:
+    entities = std.shape[1]
+    noisy = int((std > 0.0).any(axis=0).sum())
+    parts = []
+    if external is not None and any(node.scenario_id is not None for node in case.graph.nodes):
+        parts.append("external scenarios at nodes")
+    if noisy:
+        methods = sorted({stage.sampling_method for stage in case.stages})
+        parts.append(f"independent normal noise at {noisy} of {entities} {word} ({', '.join(methods)})")
+    return "; ".join(parts) or (f"without noise at {_count(entities, word)}" if entities else "none")
+
+
+def _paths(case: Case, openings: tuple[int, ...]) -> int:
+    """Return the number of paths from the first stage to the last, openings included."""
+    after = [0] * len(case.graph.nodes)
+    last = len(case.stages) - 1
+    targets: dict[int, list[int]] = {}
+    for edge in case.graph.transitions:
+        if edge.probability > 0.0:
+            targets.setdefault(edge.source, []).append(edge.target)
+    for place in reversed(range(len(case.graph.nodes))):
+        following = sum(after[target] for target in targets.get(place, ()))
+        after[place] = openings[place] * (1 if case.graph.nodes[place].stage == last else following)
+    return sum(count for count, node in zip(after, case.graph.nodes, strict=True) if node.stage == 0)
+
+
+def _production(case: Case) -> dict[str, int]:
+    kinds = {(number, model.kind) for models in case.production for number, model in enumerate(models)}
+    return dict(sorted(Counter(kind for _, kind in kinds).items()))
+
+
+def _fits(case: Case) -> tuple[FittedPlant, ...]:
+    fitted = []
+    for number, hydro in enumerate(case.hydros):
+        models = {id(models[number]): models[number] for models in case.production}
+        pairs = [(model.quality, len(model.planes)) for model in models.values() if model.quality is not None]
+        if not pairs:
+            continue
+        worst = max(
+            (quality for quality, _ in pairs),
+            key=lambda quality: quality.mean_deviation_mw / max(quality.mean_power_mw, 1e-9),
+        )
+        fitted.append(
+            FittedPlant(hydro.id, hydro.name, len(pairs), max(planes for _, planes in pairs), **asdict(worst))
+        )
+    return tuple(sorted(fitted, key=lambda plant: (-plant.relative_deviation, plant.hydro_id)))
+
+
+def _fit(plant: FittedPlant) -> str:
+    return (
+        f"{plant.name}: {plant.planes} planes, mean deviation {100.0 * plant.relative_deviation:.2f} %, "
+        f"largest {plant.max_deviation_mw:.4g} MW, alpha {plant.alpha:.4g}"
+    )
+
+
+def _span(values: tuple[int, ...]) -> str:
+    least, most = min(values), max(values)
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _count(count: int, words: str) -> str:
+    """Return a number with its noun, which is given in the plural."""
+    if count == 1:
+        return f"1 {words.removesuffix('es') if words == 'buses' else words.removesuffix('s')}"
+    return f"{count if count < 10**7 else f'about 10^{len(str(count)) - 1}'} {words}"

@@ -1,0 +1,67 @@
+"""What ``cobre validate`` says about a case without errors."""
+
+import json
+import shutil
+
+import pytest
+from cli_helpers import check_envelope, copy_example, run, strict_json
+
+from cobre.cli import main
+
+
+def test_summary_as_json(tmp_path, capsys):
+    case = copy_example(tmp_path)
+    assert main(["validate", str(case), "--output-format", "json"]) == 0
+    envelope = strict_json(capsys.readouterr().out)
+    check_envelope(envelope, "validate", 0)
+    data = envelope["data"]
+    assert data["entities"]["hydros"] == data["hydros"] == 2
+    assert data["openings"] == [4, 4, 4, 4]
+    assert data["paths"] == 256
+    assert data["uncertainty"]["inflow"].startswith("independent normal noise")
+    lp = data["lp"]
+    assert lp["stages_built"] == lp["stages"] == 4
+    assert lp["columns"] == [14, 14]
+    assert lp["before_scaling"]["matrix"][0] <= lp["before_scaling"]["matrix"][1]
+    assert len(lp["scaling"]["stages"]) == 4
+
+
+def test_summary_for_people(tmp_path, capsys):
+    case = copy_example(tmp_path)
+    assert main(["validate", str(case)]) == 0
+    out = capsys.readouterr().out
+    for text in ("Valid case", "3 thermals", "256 paths", "Stage LPs", "nonzeros", "matrix range"):
+        assert text in out
+
+
+def test_without_lps(tmp_path, capsys):
+    case = copy_example(tmp_path)
+    assert main(["validate", str(case), "--no-lp", "--output-format", "json"]) == 0
+    assert strict_json(capsys.readouterr().out)["data"]["lp"] is None
+    assert main(["validate", str(case), "--no-lp"]) == 0
+    assert "Stage LPs" not in capsys.readouterr().out
+
+
+def test_badly_scaled_costs_are_a_warning(tmp_path, capsys):
+    case = copy_example(tmp_path)
+    path = case / "system" / "thermals.json"
+    document = json.loads(path.read_text())
+    document["thermals"][0]["cost_per_mwh"] = 1e-9
+    path.write_text(json.dumps(document))
+    assert main(["validate", str(case), "--output-format", "json"]) == 0
+    envelope = strict_json(capsys.readouterr().out)
+    found = [
+        warning for warning in envelope["warnings"] if "coefficients of the objective" in warning["message"]
+    ]
+    assert [warning["context"]["stage"] for warning in found] == [0, 1, 2, 3]
+    assert envelope["summary"]["warning_count"] == len(envelope["warnings"])
+
+
+@pytest.mark.parametrize("options", [(), ("--no-lp",)])
+def test_nothing_is_compiled(tmp_path, options):
+    """The cache of compiled kernels stays empty."""
+    cache = tmp_path / "cache"
+    done = run("validate", copy_example(tmp_path), *options, COBRE_CACHE_DIR=str(cache))
+    assert done.returncode == 0
+    assert not [path for path in cache.rglob("*") if path.suffix in (".nbi", ".nbc", ".so")]
+    shutil.rmtree(cache, ignore_errors=True)
