@@ -185,7 +185,10 @@ def _sleep_until(state, words, place, expected, peer):
         if _same_meeting(atomic_load_ordered(words, place), expected):  # it came, and ended after that
             break
         if dead >= 0:
-            outcome = give_up(state, words, operation, PEER_DIED, dead, 0)
+            # One that gave up and ended has told why before that, and is not the one to name.
+            outcome = _heed_abort(state, words, operation)
+            if outcome == OK:
+                outcome = give_up(state, words, operation, PEER_DIED, dead, 0)
             break
         waited = monotonic_ns() - began
         if waited > state[S_TIMEOUT_NS]:
