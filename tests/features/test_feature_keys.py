@@ -31,8 +31,10 @@ NEUTRAL = {
         # Details of what its own key switches on, with a warning or a refusal.
         *("simulation.", "policy.checkpointing.", "upper_bound_evaluation.", "training.parallelism."),
     },
-    # A period before the study: its date orders the seasons of past inflows, which are refused.
-    "stages.json": {"stages[].sampling_method", "pre_study_stages[].end_date"},
+    # Periods before the study order the seasons of past inflows, which are refused.
+    "stages.json": {"stages[].sampling_method", "pre_study_stages[]."},
+    # Water released longer ago has arrived already; a start too late for the travel time is refused.
+    "initial_conditions.json": {"past_defluences[].start_date"},
     # Notes for people.
     "constraints/generic_constraints.json": {"constraints[].description", "expressions[].description"},
     # Parameters go by their names.
