@@ -14,7 +14,12 @@ from cobre.case.bounds import read_bounds, stage_axis
 from cobre.case.checks.config import check_config
 from cobre.case.checks.initial import check_initial
 from cobre.case.checks.limits import check_limits
-from cobre.case.checks.quality import check_inflow_noise, check_penalty_order, check_unused_buses
+from cobre.case.checks.quality import (
+    check_inflow_noise,
+    check_penalty_order,
+    check_start_dates,
+    check_unused_buses,
+)
 from cobre.case.checks.references import check_faulty_entries
 from cobre.case.checks.registries import check_registries
 from cobre.case.checks.service import check_service
@@ -140,6 +145,7 @@ def _check_files(files: CaseDocuments, reporter: Reporter) -> Case | None:
     check_ncs_factors(sources, reporter)
     generic = check_generic(files, sources, reporter)
     check_penalty_order(sources, reporter)
+    check_start_dates(sources, reporter)
     bounds = read_bounds(files, sources, reporter)
     limits = check_limits(sources, bounds, stages, reporter)
     hydro_models = resolve_hydro_models(files, sources, reporter)

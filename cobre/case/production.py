@@ -233,6 +233,7 @@ def _check_kinds(choices: Sequence[PlantChoice], stage_ids: Sequence[int], repor
         excused[-1] = False
         wrong = ((fpha & fitted) != declared)[choice.at] & ~excused[choice.at]
         if not wrong.any():
+            _warn_other_model(choice, reporter)
             continue
         at = short_ids([stage_ids[index] for index in np.flatnonzero(wrong).tolist()])
         entity = name_entity("hydro", plant.id, plant.name)
@@ -252,6 +253,25 @@ def _check_kinds(choices: Sequence[PlantChoice], stage_ids: Sequence[int], repor
             rule="5a.11",
             suggestion=what,
         )
+
+
+def _warn_other_model(choice: PlantChoice, reporter: Reporter) -> None:
+    """Warn of a plant whose model in ``hydros.json`` is used at no stage."""
+    plant = choice.plant
+    used = sorted({choice.parts[part].model for part in np.unique(choice.at).tolist()})
+    if not used or plant.generation.model in used:
+        return
+    entity = name_entity("hydro", plant.id, plant.name)
+    reporter.warning(
+        "SemanticAmbiguity",
+        f"{layout.HYDROS}: generation.model of {entity} has no effect, since {_FILE} gives it "
+        f"{' and '.join(used)} at every stage.",
+        file=layout.HYDROS,
+        entity=entity,
+        field="generation.model",
+        value=plant.generation.model,
+        suggestion=f"Set it to {used[0]}.",
+    )
 
 
 def _check_productivity(

@@ -34,12 +34,12 @@ def measure_stages(case: Case, most_nonzeros: int = MOST_NONZEROS) -> ScalingRep
     measured: list[StageScaling] = []
     positions = [0]
     for number, position in enumerate(positions):
-        openings = _means(case, position)
-        lp, state_columns = build_stage(case, topology, layout, position, openings)
+        stage, openings = case.stages[position], _means(case, position)
+        with np.errstate(over="ignore", invalid="ignore"):  # absurd costs become infinite, hence refused
+            lp, state_columns = build_stage(case, topology, layout, position, openings)
+            cheapest_cost(stage, lp)
         if number == 0:
             positions += _others(len(case.stages), most_nonzeros // max(1, len(lp.matrix_value)))
-        stage = case.stages[position]
-        cheapest_cost(stage, lp)
         costs.append(lp.cost.copy())
         template = stage_template(stage, lp, state_columns, 1.0, 0.0, ends=True)
         measured += scale_templates([template])[1].stages

@@ -320,7 +320,6 @@ def test_neutral_values_of_unsupported_keys_are_accepted(tmp_path: Path) -> None
         "cut_selection": {"row_activity_tolerance": 0.0, "max_active_per_stage": None, "selection": None},
         "parallelism": {"backward_scheduler": {"method": "by_scenario"}},
         "scenario_source": {
-            "seed": 9,
             "inflow": {"scheme": "in_sample"},
             "load": {},
             "ncs": None,

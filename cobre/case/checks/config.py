@@ -218,6 +218,17 @@ def _warn_no_effect(config: ConfigFile, sources: Sources, reporter: Reporter) ->
             field=", ".join(keys),
             suggestion="They never change the optimum; remove them to silence this.",
         )
+    source = config.training.scenario_source
+    drawn = {scheme for _, scheme in _schemes(source)} - {"in_sample"}
+    if source is not None and source.seed is not None and not drawn:
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{_FILE}: training.scenario_source.seed has no effect; passes drawn in sample follow tree_seed.",
+            file=_FILE,
+            field="training.scenario_source.seed",
+            value=source.seed,
+            suggestion="Set training.tree_seed to draw other passes.",
+        )
     upper = config.upper_bound_evaluation
     if upper is not None and upper.enabled:
         reporter.warning(

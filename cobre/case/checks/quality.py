@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case import layout
 from cobre.case.model import Scenarios
+from cobre.case.parse import Parsed
 from cobre.case.problems import Reporter, name_entity, short_ids
 from cobre.case.sources import Sources
 from cobre.case.stats import group_by_stages, name_group
@@ -93,6 +96,42 @@ def check_inflow_noise(sources: Sources, inflow_std: NDArray[np.float64], report
             value=0.0,
             rule="5b.12",
             suggestion="Give a standard deviation, or use one opening if nothing is random.",
+        )
+
+
+def check_start_dates(sources: Sources, reporter: Reporter) -> None:
+    """Warn of entities that seem to start within the study by a date, which has no effect on dispatch."""
+    registries: tuple[tuple[Parsed[Any, Any], str, str], ...] = (
+        (sources.buses, layout.BUSES, "bus"),
+        (sources.lines, layout.LINES, "line"),
+        (sources.thermals, layout.THERMALS, "thermal"),
+        (sources.hydros, layout.HYDROS, "hydro"),
+        (sources.non_controllables, layout.NON_CONTROLLABLES, "non-controllable source"),
+        (sources.pumping_stations, layout.PUMPING_STATIONS, "pumping station"),
+        (sources.contracts, layout.CONTRACTS, "contract"),
+    )
+    first = min((stage.start_date for stage in sources.stages.items if stage.id >= 0), default=None)
+    if first is None:
+        return
+    for parsed, path, word in registries:
+        late = [
+            item
+            for item in parsed.items
+            if item.operational_start_date > first and getattr(item, "entry_stage_id", None) is None
+        ]
+        if not late:
+            continue
+        who = name_group(word, [item.id for item in late], parsed.names)
+        instead = "Give entry_stage_id, the first stage in service, or an earlier date."
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{path}: operational_start_date of {who} is after the start of the study ({first}), but has no "
+            "effect.",
+            file=path,
+            entity=who,
+            field="operational_start_date",
+            value=str(late[0].operational_start_date),
+            suggestion="Give an earlier date." if word == "bus" else instead,
         )
 
 
