@@ -154,9 +154,11 @@ def test_parts_of_hydro_plants(tmp_path: Path) -> None:
         "min_diversion_m3s": [1.0, None],
         "max_diversion_m3s": [6.0, 15.0],
     }
+    released = {"hydro_id": 1, "start_date": "2023-12-01", "end_date": "2024-01-01", "value_m3s": 5.0}
     path = write_case(
         tmp_path,
         hydros=edit_entry("hydros", 0, **values),
+        initial=lambda file: file.update(past_defluences=[released]),
         lines=edit_entry("lines", 0, losses_percent=2.5),
         extra={bounds("hydro"): rows},
     )
