@@ -44,6 +44,8 @@ import json, os, signal, sys, threading, time
 import numpy as np
 from cobre.comm import *
 
+# Shells start jobs in the background with interrupts ignored, which would be inherited.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 job = json.loads(os.environ["RANK_JOB"])
 rank, size = job["rank"], job["size"]
 made = 0  # communicators

@@ -182,6 +182,8 @@ def test_the_time_is_limited():
 
 
 def test_a_keyboard_interrupt_ends_all_ranks():
+    # A shell starts jobs in the background with interrupts ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     pids: list[int] = []
 
     def interrupt(rank, pid):
@@ -189,8 +191,11 @@ def test_a_keyboard_interrupt_ends_all_ranks():
         if len(pids) == 2:
             os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt):
-        launch(launch_functions.never_end, 2, on_progress=interrupt, timeout_s=120)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            launch(launch_functions.never_end, 2, on_progress=interrupt, timeout_s=120)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(pids) == 2
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 

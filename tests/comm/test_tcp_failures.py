@@ -244,7 +244,7 @@ def test_missing_ranks_are_named_to_all():
 
 def test_a_worker_without_coordinator_gives_up_in_time():  # TCP-05
     with TcpJob(2, STARTING, connect_timeout_s=1.0) as job:
-        job._listener.close()
+        job.listener.close()
         said = job.start(1).finish(within_s=60)[1][-1]
         assert said.startswith("InitializationFailed")
         assert "could not be joined within 1 s" in said
