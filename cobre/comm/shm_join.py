@@ -38,6 +38,7 @@ from cobre.comm.shm_layout import (
     S_SHARES_BYTES,
     S_SIZE,
     S_SLOT_BYTES,
+    S_SPREAD,
     S_TIMEOUT_NS,
     data_offset,
 )
@@ -54,6 +55,8 @@ DIRECT_BYTES: Final = 64 * 1024
 
 SHARES_BYTES: Final = 16 * 1024
 """From this size on the ranks share the work of a reduction, at the price of one more meeting."""
+
+_MOST_CPUS: Final = 0xFFFF
 
 LOOKS: Final = 120
 """How often a rank looks for the others before it yields, where every rank has a CPU."""
@@ -109,7 +112,7 @@ def _register(segment: Segment, config: ShmConfig) -> None:
     if taken:
         raise InitializationFailed("shm", f"another process is rank {config.rank} already")
     segment.words[identity + R_START] = start_time(os.getpid()) or 0
-    segment.words[identity + R_CPUS] = hash(frozenset(os.sched_getaffinity(0)))
+    segment.words[identity + R_CPUS] = _cpus_word(os.sched_getaffinity(0))
     segment.words[identity + R_PID] = os.getpid()
 
 
@@ -169,7 +172,9 @@ def kernel_state(config: ShmConfig, segment: Segment, peers: Peers) -> NDArray[n
     state[S_TIMEOUT_NS] = int(min(config.timeout_s * 1e9, 2**62))
     state[S_DIRECT_BYTES] = DIRECT_BYTES
     state[S_SHARES_BYTES] = SHARES_BYTES
-    state[S_LOOKS] = 0 if _crowded(config, segment) else LOOKS
+    crowded = _crowded(config, segment)
+    state[S_LOOKS] = 0 if crowded[config.rank] else LOOKS
+    state[S_SPREAD] = not crowded.any()
     state[S_POLLS + config.size :] = [pid_of(segment, r) for r in range(config.size)]
     polls = (
         state[S_POLLS : S_POLLS + config.size].view(np.int32).reshape(config.size, 2)
@@ -181,10 +186,20 @@ def kernel_state(config: ShmConfig, segment: Segment, peers: Peers) -> NDArray[n
     return state
 
 
-def _crowded(config: ShmConfig, segment: Segment) -> bool:
-    """Whether more ranks run on this rank's CPUs than there are: one that looks then keeps others away."""
+def _cpus_word(cpus: set[int]) -> int:
+    """Return a word that tells a set of CPUs from others, and in its low 16 bits how many they are."""
+    return (hash(frozenset(cpus)) & ~_MOST_CPUS) | min(len(cpus), _MOST_CPUS)
+
+
+def _crowded(config: ShmConfig, segment: Segment) -> NDArray[np.bool_]:
+    """Tell for every rank whether more of them run on its CPUs than there are.
+
+    One that looks there keeps others away.
+    """
     cpus = segment.words[RANKS + R_CPUS : RANKS + config.size * RANK_WORDS : RANK_WORDS]
-    return bool(np.count_nonzero(cpus == cpus[config.rank]) > len(os.sched_getaffinity(0)))
+    sharing = np.count_nonzero(cpus[:, None] == cpus[None, :], axis=1)
+    crowded: NDArray[np.bool_] = sharing > (cpus & _MOST_CPUS)
+    return crowded
 
 
 def pid_of(segment: Segment, rank: int) -> int:

@@ -36,6 +36,7 @@ from cobre.comm.shm_layout import (
     S_SEQUENCE,
     S_SHARES_BYTES,
     S_SIZE,
+    S_SPREAD,
     S_VECTORS,
 )
 from cobre.comm.shm_meeting import (
@@ -317,7 +318,8 @@ def broadcast(state, words, data, buf, root):
     total = len(buf) * buf.itemsize
     digest = mix(mix(DIGEST_START, root), len(buf))
     descriptor = describe(BROADCAST, dtype_number(buf), digest)
-    if size > 1 and 0 < state[S_DIRECT_BYTES] <= total:
+    # Ranks that take turns on a CPU had better not wait for each other's whole copies.
+    if size > 1 and state[S_SPREAD] != 0 and 0 < state[S_DIRECT_BYTES] <= total:
         outcome, done_by_all = _broadcast_directly(state, words, descriptor, buf, root)
         if done_by_all:
             return outcome

@@ -54,7 +54,7 @@ RANK_WORDS: Final = 3 * LINE
 # identity of a rank
 R_PID: Final = 0  # written last
 R_START: Final = 1
-R_CPUS: Final = 2  # the same for ranks that may run on the same CPUs
+R_CPUS: Final = 2  # the same for ranks that may run on the same CPUs; its low 16 bits tell how many
 
 # arrival line
 A_ARRIVAL: Final = 0  # written last
@@ -82,7 +82,9 @@ S_LOOKS: Final = DETAIL_SIZE + 15
 """How often a rank looks for the others before it yields its processor."""
 S_SHARES_BYTES: Final = DETAIL_SIZE + 16
 """From this size on the ranks share the work of a reduction."""
-S_POLLS: Final = DETAIL_SIZE + 17  # one struct pollfd for each rank; then their process ids
+S_SPREAD: Final = DETAIL_SIZE + 17
+"""1 where every rank has a CPU, which all ranks know alike; else 0."""
+S_POLLS: Final = DETAIL_SIZE + 18  # one struct pollfd for each rank; then their process ids
 POLLIN: Final = np.int64(1)
 
 
