@@ -1,6 +1,7 @@
 """The repository keeps its own rules: style, types, documented commands and snippets."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,8 +65,9 @@ def python_snippets() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("snippet", [s for _, s in python_snippets()], ids=[n for n, _ in python_snippets()])
-def test_documented_python_runs(snippet, monkeypatch):
-    monkeypatch.chdir(ROOT)
+def test_documented_python_runs(snippet, monkeypatch, tmp_path):
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")  # what a snippet writes must not stay here
+    monkeypatch.chdir(tmp_path)
     exec(compile(snippet, "<snippet>", "exec"), {})
 
 
