@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cobre.lp.template import StageTemplate
 from cobre.native import array_struct
 
+I8_2D = Annotated[NDArray[np.int8], types.int8[:, ::1]]
 I8_3D = Annotated[NDArray[np.int8], types.int8[:, :, ::1]]
 I32_1D = Annotated[NDArray[np.int32], types.int32[::1]]
 I32_2D = Annotated[NDArray[np.int32], types.int32[:, ::1]]
@@ -35,12 +36,15 @@ _COUNTERS = 8
 
 
 class LpArrays(NamedTuple):
-    """What is fixed of all stage LPs; T stages, n state components. Read-only for kernels.
+    """What is fixed of all LPs; T nodes, n state components, E random entities, the first H of them plants.
 
-    ``opening_rhs[rhs_offset[t] + o * num_dynamic[t] + row]`` is the right-hand side of a dynamic row
-    without the state's part; ``state_row``/``state_value`` from ``state_start[t, j]`` to
-    ``state_start[t, j + 1]`` is what component j adds to it. An outgoing component is ``state_scale`` times
-    its column's value; ``state_lower`` and ``state_upper`` are limits of the component.
+    Read-only for kernels; see :mod:`cobre.lp.template` for what the parts mean. ``fixed_rhs`` from
+    ``rhs_offset[t]`` is the part of the right-hand sides that never changes; ``state_row``/``state_value``
+    from ``state_start[t, j]`` to ``state_start[t, j + 1]`` is what component j adds to it, ``noise_row``/
+    ``noise_value`` the same for entity j. ``opening_value[value_offset[t] + o * E + e]`` are the values of
+    opening o. The inflow of plant h also has the part ``psi_component``/``psi_value`` from
+    ``psi_start[t, h]`` on, which lies between ``past_lower`` and ``past_upper``. An outgoing component is
+    ``state_scale`` times its column's value; ``state_lower`` and ``state_upper`` are limits of the component.
     """
 
     num_cols: I64_1D
@@ -48,7 +52,18 @@ class LpArrays(NamedTuple):
     num_dynamic: I64_1D
     num_openings: I64_1D
     rhs_offset: I64_1D
-    opening_rhs: F64_1D
+    fixed_rhs: F64_1D
+    noise_start: I64_2D
+    noise_row: I32_1D
+    noise_value: F64_1D
+    value_offset: I64_1D
+    opening_value: F64_1D
+    psi_start: I64_2D
+    psi_component: I32_1D
+    psi_value: F64_1D
+    truncated: I8_2D
+    past_lower: F64_2D
+    past_upper: F64_2D
     state_start: I64_2D
     state_row: I32_1D
     state_value: F64_1D
@@ -78,6 +93,8 @@ class LpWorkspace(NamedTuple):
     handle: Handles
     synced: I64_2D
     rhs: F64_2D
+    noise: F64_2D
+    inflow: F64_2D
     col_value: F64_2D
     col_dual: F64_2D
     row_value: F64_2D
@@ -107,20 +124,26 @@ BasisStruct = array_struct(BasisStore)
 
 
 def lp_arrays(templates: Sequence[StageTemplate]) -> LpArrays:
-    """Flatten the templates of all stages."""
-    sizes = [template.opening_rhs.size for template in templates]
-    entries = [len(template.state_row) for template in templates]
-    entry_offset = np.concatenate([[0], np.cumsum(entries)])
+    """Flatten the templates of all nodes."""
     return LpArrays(
         num_cols=np.array([template.num_cols for template in templates], np.int64),
         num_rows=np.array([template.num_rows for template in templates], np.int64),
         num_dynamic=np.array([template.num_dynamic_rows for template in templates], np.int64),
         num_openings=np.array([template.num_openings for template in templates], np.int64),
-        rhs_offset=np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64),
-        opening_rhs=np.concatenate([template.opening_rhs.ravel() for template in templates]),
-        state_start=np.stack(
-            [entry_offset[t] + template.state_start.astype(np.int64) for t, template in enumerate(templates)]
-        ),
+        rhs_offset=_offsets([template.num_dynamic_rows for template in templates]),
+        fixed_rhs=np.concatenate([template.fixed_rhs for template in templates]),
+        noise_start=_starts([template.noise_start for template in templates]),
+        noise_row=np.concatenate([template.noise_row for template in templates]),
+        noise_value=np.concatenate([template.noise_value for template in templates]),
+        value_offset=_offsets([template.opening_values.size for template in templates]),
+        opening_value=np.concatenate([template.opening_values.ravel() for template in templates]),
+        psi_start=_starts([template.psi_start for template in templates]),
+        psi_component=np.concatenate([template.psi_component for template in templates]),
+        psi_value=np.concatenate([template.psi_value for template in templates]),
+        truncated=np.stack([template.truncated for template in templates]).astype(np.int8),
+        past_lower=np.stack([template.past_lower for template in templates]),
+        past_upper=np.stack([template.past_upper for template in templates]),
+        state_start=_starts([template.state_start for template in templates]),
         state_row=np.concatenate([template.state_row for template in templates]),
         state_value=np.concatenate([template.state_value for template in templates]),
         state_col=np.stack([template.state_col for template in templates]),
@@ -135,6 +158,17 @@ def lp_arrays(templates: Sequence[StageTemplate]) -> LpArrays:
         discount=np.array([template.discount for template in templates]),
         cost_scale=float(templates[0].cost_scale),
     )
+
+
+def _offsets(sizes: Sequence[int]) -> NDArray[np.int64]:
+    """Return where each part begins when parts of these sizes stand behind each other."""
+    return np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
+
+
+def _starts(parts: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
+    """Return the starts of sparse columns of all nodes, counted in the entries of all nodes."""
+    first = _offsets([int(part[-1]) for part in parts])
+    return np.stack([offset + part.astype(np.int64) for offset, part in zip(first, parts, strict=True)])
 
 
 def cut_pool(stages: int, capacity: int, states: int) -> CutPool:
@@ -164,6 +198,8 @@ def lp_workspace(arrays: LpArrays, handles: NDArray[np.intp], capacity: int, bat
         handle=handles,
         synced=np.zeros(handles.shape, np.int64),
         rhs=np.zeros((workers, int(arrays.num_dynamic.max()))),
+        noise=np.zeros((workers, arrays.noise_start.shape[1] - 1)),
+        inflow=np.zeros((workers, arrays.truncated.shape[1])),
         col_value=np.zeros((workers, cols)),
         col_dual=np.zeros((workers, cols)),
         row_value=np.zeros((workers, rows)),

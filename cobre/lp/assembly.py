@@ -34,7 +34,10 @@ class AssembledLp:
     state_start: IntArray
     state_row: IntArray
     state_value: FloatArray
-    opening_rhs: FloatArray
+    fixed_rhs: FloatArray
+    noise_start: IntArray
+    noise_row: IntArray
+    noise_value: FloatArray
     index: LpIndex
 
     def cheapest_cost(self) -> float:
@@ -53,8 +56,7 @@ class AssembledLp:
 class LpAssembly:
     """A growing LP; columns, static rows and equations keep the order in which they are added."""
 
-    def __init__(self, openings: int) -> None:
-        self.openings = openings
+    def __init__(self) -> None:
         self.columns: dict[str, IdArray] = {}
         self.rows: dict[str, IdArray] = {}
         self._col_families: list[Family] = []
@@ -64,9 +66,10 @@ class LpAssembly:
         self._col_data: list[FloatArray] = [np.zeros((3, 0))]
         self._row_data: list[FloatArray] = [np.zeros((2, 0))]
         self._equations: list[IdArray] = [np.zeros(0, np.int32)]
-        self._rhs: list[FloatArray] = [np.zeros((openings, 0))]
+        self._rhs: list[FloatArray] = [np.zeros(0)]
         self._entries: list[tuple[IdArray, IdArray, FloatArray]] = []
         self._state: list[tuple[IdArray, IdArray, FloatArray]] = []
+        self._noise: list[tuple[IdArray, IdArray, FloatArray]] = []
 
     def add_columns(
         self,
@@ -121,18 +124,17 @@ class LpAssembly:
     def add_equations(
         self, kind: str, axes: tuple[Labels, ...] = (), *, where: ArrayLike = True, rhs: ArrayLike = 0.0
     ) -> IdArray:
-        """Add a family of equations whose right-hand side depends on the opening and on the state.
+        """Add a family of equations whose right-hand side depends on noise and on the state.
 
         Parameters
         ----------
         rhs
-            Right-hand side without the state's part, spread over the openings and the axes.
+            The part of the right-hand side that is always the same, spread over the axes.
         """
         ids = self.add_rows(kind, axes, where=where, lower=0.0, upper=0.0)
         present = ids != ABSENT
         self._equations.append(ids[present])
-        value = np.broadcast_to(np.asarray(rhs, np.float64), (self.openings, *ids.shape))
-        self._rhs.append(value[:, present])
+        self._rhs.append(np.broadcast_to(np.asarray(rhs, np.float64), ids.shape)[present])
         return ids
 
     def put(self, rows: ArrayLike, columns: ArrayLike, values: ArrayLike) -> None:
@@ -143,7 +145,11 @@ class LpAssembly:
         """Add what incoming state components add to the right-hand sides of equations."""
         self._state.append(_entries(rows, components, values))
 
-    def finish(self, states: int) -> AssembledLp:
+    def put_noise(self, rows: ArrayLike, entities: ArrayLike, values: ArrayLike) -> None:
+        """Add what the realised values of random entities add to the right-hand sides of equations."""
+        self._noise.append(_entries(rows, entities, values))
+
+    def finish(self, states: int, entities: int) -> AssembledLp:
         """Return the LP as arrays, with its equations as the first rows."""
         equations = np.concatenate(self._equations)
         static = np.ones(self._rows, bool)
@@ -156,6 +162,7 @@ class LpAssembly:
         row_lower, row_upper = np.concatenate(self._row_data, axis=1)[:, order]
         start, row, value = _compressed(self._entries, place, self._cols)
         state_start, state_row, state_value = _compressed(self._state, place, states)
+        noise_start, noise_row, noise_value = _compressed(self._noise, place, entities)
         families = [
             Family(family.kind, _renumbered(family.ids, place), family.axes) for family in self._row_families
         ]
@@ -171,7 +178,10 @@ class LpAssembly:
             state_start=state_start,
             state_row=state_row,
             state_value=state_value,
-            opening_rhs=np.ascontiguousarray(np.concatenate(self._rhs, axis=1)),
+            fixed_rhs=np.concatenate(self._rhs),
+            noise_start=noise_start,
+            noise_row=noise_row,
+            noise_value=noise_value,
             index=LpIndex(self._col_families, families),
         )
 

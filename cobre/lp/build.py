@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +13,17 @@ from numpy.typing import NDArray
 from cobre.case.model import Case, Stage
 from cobre.errors import CobreError
 from cobre.lp.assembly import AssembledLp
+from cobre.lp.past_inflow import PastInflow, past_inflow
 from cobre.lp.scaling import cost_scale_of
-from cobre.lp.stage import Openings, build_stage
+from cobre.lp.stage import build_stage
 from cobre.lp.stage.build import FUTURE_COST
 from cobre.lp.state import StateLayout
 from cobre.lp.template import StageTemplate
 from cobre.lp.topology import topology_of
 from cobre.stochastic import OpeningTree
 
-TerminalFloor = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
+FloatArray = NDArray[np.float64]
+TerminalFloor = Callable[[FloatArray, FloatArray], float]
 
 
 def build_templates(
@@ -58,26 +61,76 @@ def build_templates(
     topology = topology_of(case)
     layout = StateLayout(case, topology) if layout is None else layout
     nodes = _nodes_by_stage(case)
-    built = []
-    for position, here in enumerate(nodes):
-        rows = np.concatenate([np.arange(tree.rows(node).start, tree.rows(node).stop) for node in here])
-        openings = Openings(tree.inflow_m3s[rows], tree.load_mw[rows], tree.ncs_mw[rows])
-        built.append(build_stage(case, topology, layout, position, openings))
+    most_available = most_available_mw(case, tree, nodes)
+    built = [
+        build_stage(case, topology, layout, position, most_available[position])
+        for position in range(len(nodes))
+    ]
     scale = case.training.cost_scale_factor or cost_scale_of([lp.cost for lp, _ in built])
+    past = past_inflow(case, layout.inflow, tree, nodes)
     terminal = None
     if terminal_floor is not None:
         last, columns = built[-1]
-        terminal = terminal_floor(last.col_lower[columns], last.col_upper[columns])
+        terminal = terminal_floor(*_final_box(layout, past, last.col_lower[columns], last.col_upper[columns]))
     floors = _future_cost_floors(case, [lp for lp, _ in built], terminal)
     templates: dict[int, StageTemplate] = {}
     for position, (here, (lp, state_columns)) in enumerate(zip(nodes, built, strict=True)):
         ends = terminal is None and position == len(nodes) - 1
         of_stage = stage_template(case.stages[position], lp, state_columns, scale, floors[position], ends)
-        openings_of_node = [tree.rows(node).stop - tree.rows(node).start for node in here]
-        parts = np.split(of_stage.opening_rhs, np.cumsum(openings_of_node)[:-1])
-        for node, rhs in zip(here, parts, strict=True):
-            templates[node] = replace(of_stage, opening_rhs=np.ascontiguousarray(rhs))
+        for node in here:
+            given = case.graph.nodes[node].scenario_id is not None
+            templates[node] = replace(
+                of_stage,
+                opening_values=opening_values(tree, node),
+                truncated=past.truncated[position] & ~given,
+                past_lower=past.lower[position],
+                past_upper=past.upper[position],
+                **_psi(layout, position),
+            )
     return tuple(templates[node] for node in range(len(templates)))
+
+
+def opening_values(tree: OpeningTree, node: int) -> FloatArray:
+    """Return inflow, load and availability of the openings of a node, side by side."""
+    rows = tree.rows(node)
+    values: FloatArray = np.concatenate(
+        [tree.inflow_m3s[rows], tree.load_mw[rows], tree.ncs_mw[rows]], axis=1
+    )
+    return np.ascontiguousarray(values)
+
+
+def most_available_mw(
+    case: Case, tree: OpeningTree, nodes_by_stage: Sequence[Sequence[int]]
+) -> list[FloatArray]:
+    """Return for each stage the most that each non-controllable source may have, by opening."""
+    return [
+        np.concatenate([tree.ncs_mw[tree.rows(node)] for node in nodes]).max(axis=0, initial=0.0)
+        for nodes in nodes_by_stage
+    ]
+
+
+def _psi(layout: StateLayout, position: int) -> dict[str, Any]:
+    """Return what the inflow of each plant takes from the state."""
+    psi = layout.inflow.psi[position]
+    used = psi != 0.0
+    hydro, lane = np.nonzero(used)
+    return {
+        "psi_start": np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int32),
+        "psi_component": layout.memory_place[hydro, lane].astype(np.int32),
+        "psi_value": np.ascontiguousarray(psi[hydro, lane]),
+    }
+
+
+def _final_box(
+    layout: StateLayout, past: PastInflow, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of the state at the end; no limit of a column bounds past inflows."""
+    lower, upper = lower.copy(), upper.copy()
+    for place, part in enumerate(layout.components):
+        if part.kind == "inflow_lag":
+            lower[place] = past.memory_lower[-1, part.entity, part.lane]
+            upper[place] = past.memory_upper[-1, part.entity, part.lane]
+    return lower, upper
 
 
 def _nodes_by_stage(case: Case) -> list[list[int]]:
@@ -91,7 +144,7 @@ def _nodes_by_stage(case: Case) -> list[list[int]]:
 def stage_template(
     stage: Stage, lp: AssembledLp, state_columns: Sequence[int], scale: float, floor: float, ends: bool
 ) -> StageTemplate:
-    """Return the template of a stage; the limits of the future cost are set in ``lp`` itself.
+    """Return the template of a stage without openings; the future cost gets its limits in ``lp`` itself.
 
     Parameters
     ----------
@@ -123,7 +176,17 @@ def stage_template(
         state_row=lp.state_row,
         state_value=lp.state_value,
         theta_col=theta,
-        opening_rhs=lp.opening_rhs,
+        fixed_rhs=lp.fixed_rhs,
+        noise_start=lp.noise_start,
+        noise_row=lp.noise_row,
+        noise_value=lp.noise_value,
+        opening_values=np.zeros((0, len(lp.noise_start) - 1)),
+        psi_start=np.zeros(1, np.int32),
+        psi_component=np.zeros(0, np.int32),
+        psi_value=np.zeros(0),
+        truncated=np.zeros(0, np.bool_),
+        past_lower=np.zeros(0),
+        past_upper=np.zeros(0),
         discount=float(discount),
         cost_scale=float(scale),
         index=lp.index,

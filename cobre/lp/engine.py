@@ -128,17 +128,44 @@ def store_basis(lp, work, basis, worker, stage, own_pass):
 
 
 @inner_kernel
-def set_right_hand_side(lp, work, worker, stage, opening, state):
-    """Write the right-hand sides of the dynamic rows for ``opening`` at the incoming ``state``."""
+def set_right_hand_side(lp, work, worker, stage, noise, state):
+    """Write the right-hand sides of the dynamic rows.
+
+    Parameters
+    ----------
+    noise
+        Values of the random entities, float64[E]; inflows without the part of past inflows.
+    state
+        Incoming state, float64[n].
+    """
     dynamic = lp.num_dynamic[stage]
-    source = lp.rhs_offset[stage] + opening * dynamic
+    source = lp.rhs_offset[stage]
+    rhs = work.rhs[worker]
     for row in range(dynamic):
-        work.rhs[worker, row] = lp.opening_rhs[source + row]
+        rhs[row] = lp.fixed_rhs[source + row]
+    hydros = work.inflow.shape[1]
+    for entity in range(len(noise)):
+        value = noise[entity]
+        if entity < hydros:
+            for entry in range(lp.psi_start[stage, entity], lp.psi_start[stage, entity + 1]):
+                value += lp.psi_value[entry] * state[lp.psi_component[entry]]
+            work.inflow[worker, entity] = value
+            if lp.truncated[stage, entity] != 0:
+                value = max(value, 0.0)
+        for entry in range(lp.noise_start[stage, entity], lp.noise_start[stage, entity + 1]):
+            rhs[lp.noise_row[entry]] += lp.noise_value[entry] * value
     for component in range(len(state)):
         for entry in range(lp.state_start[stage, component], lp.state_start[stage, component + 1]):
-            work.rhs[worker, lp.state_row[entry]] += lp.state_value[entry] * state[component]
-    rhs = work.rhs[worker]
+            rhs[lp.state_row[entry]] += lp.state_value[entry] * state[component]
     _change_rows_bounds(work.handle[worker, stage], 0, np.int32(dynamic - 1), rhs.ctypes, rhs.ctypes)
+
+
+@inner_kernel
+def opening_noise(lp, stage, opening):
+    """Return the values of the random entities in an opening of the tree, as a view."""
+    entities = lp.noise_start.shape[1] - 1
+    first = lp.value_offset[stage] + opening * entities
+    return lp.opening_value[first : first + entities]
 
 
 @inner_kernel
@@ -225,23 +252,69 @@ def outgoing_state(lp, work, worker, stage, out):
 
 
 @inner_kernel
-def state_slope(lp, work, worker, stage, out):
-    """Write the slope of the last optimal value in the incoming state ($ per unit of state)."""
+def state_slope(lp, work, worker, stage, noise, out):
+    """Write the slope of the last optimal value in the incoming state ($ per unit of state).
+
+    With the worth w of 1 m3/s more inflow, the optimal value is at least ``w z`` above a constant. Where
+    truncation makes z = max(0, y) of the inflow y that past inflows and noise give, and y may lie on either
+    side of 0, the slope is that of a linear function of y that is nowhere above ``w max(0, y)``: for w < 0
+    the chord between the ends of the range of y, otherwise the tangent.
+
+    Parameters
+    ----------
+    noise
+        Values of the random entities that were solved for.
+
+    Returns
+    -------
+    float
+        How far a cut with this slope stays below the optimal value at the state itself, in $ (0 or negative).
+    """
     for component in range(len(out)):
         total = 0.0
         for entry in range(lp.state_start[stage, component], lp.state_start[stage, component + 1]):
             total += lp.state_value[entry] * work.row_dual[worker, lp.state_row[entry]]
         out[component] = total * lp.cost_scale
+    shortfall = 0.0
+    for hydro in range(work.inflow.shape[1]):
+        first, last = lp.psi_start[stage, hydro], lp.psi_start[stage, hydro + 1]
+        if first == last:
+            continue
+        worth = 0.0
+        for entry in range(lp.noise_start[stage, hydro], lp.noise_start[stage, hydro + 1]):
+            worth += lp.noise_value[entry] * work.row_dual[worker, lp.noise_row[entry]]
+        worth *= lp.cost_scale
+        slope = worth
+        if lp.truncated[stage, hydro] != 0:
+            inflow = work.inflow[worker, hydro]
+            least = min(inflow, noise[hydro] + lp.past_lower[stage, hydro])
+            most = max(inflow, noise[hydro] + lp.past_upper[stage, hydro])
+            if most <= 0.0:
+                slope = 0.0
+            elif least < 0.0 and worth < 0.0:
+                slope = worth * (most / (most - least))
+                shortfall += slope * (inflow - least) - worth * max(inflow, 0.0)
+            elif inflow < 0.0:
+                slope = 0.0
+        for entry in range(first, last):
+            out[lp.psi_component[entry]] += slope * lp.psi_value[entry]
+    return min(shortfall, 0.0)
 
 
 @inner_kernel
-def solve_one(lp, pool, work, basis, worker, stage, own_pass, opening, state):
-    """Solve one LP from the stored basis of (pass, stage), then store its basis there."""
+def solve_one(lp, pool, work, basis, worker, stage, own_pass, noise, state):
+    """Solve one LP from the stored basis of (pass, stage), then store its basis there.
+
+    Parameters
+    ----------
+    noise
+        Values of the random entities, see :func:`set_right_hand_side`.
+    """
     status = sync_cuts(lp, pool, work, worker, stage)
     if status != OK:
         return status
     start_from_basis(lp, work, basis, worker, stage, own_pass)
-    set_right_hand_side(lp, work, worker, stage, opening, state)
+    set_right_hand_side(lp, work, worker, stage, noise, state)
     status = solve_loaded(lp, work, worker, stage)
     if status == OK:
         store_basis(lp, work, basis, worker, stage, own_pass)
@@ -249,16 +322,17 @@ def solve_one(lp, pool, work, basis, worker, stage, own_pass, opening, state):
 
 
 @inner_kernel
-def solve_openings(lp, pool, work, basis, worker, stage, own_pass, state, values, slopes):
+def solve_openings(lp, pool, work, basis, worker, stage, own_pass, state, values, cut_values, slopes):
     """Solve all openings of one trial point, in order, each from where the one before it ended.
 
     Parameters
     ----------
     state
         Incoming state, float64[n].
-    values, slopes
-        Out: optimal value of each opening ($) and its slope in the state, float64[openings] and
-        float64[openings, n].
+    values, cut_values, slopes
+        Out: of each opening the optimal value ($), the value and the slope in the state of a linear function
+        that is nowhere above it, float64[openings], float64[openings] and float64[openings, n]. Both values
+        are the same unless truncated inflow is in the way, see :func:`state_slope`.
 
     Returns
     -------
@@ -270,10 +344,12 @@ def solve_openings(lp, pool, work, basis, worker, stage, own_pass, state, values
         return status, 0
     start_from_basis(lp, work, basis, worker, stage, own_pass)
     for opening in range(lp.num_openings[stage]):
-        set_right_hand_side(lp, work, worker, stage, opening, state)
+        noise = opening_noise(lp, stage, opening)
+        set_right_hand_side(lp, work, worker, stage, noise, state)
         status = solve_loaded(lp, work, worker, stage)
         if status != OK:
             return status, opening
         values[opening] = objective(lp, work, worker, stage)
-        state_slope(lp, work, worker, stage, slopes[opening])
+        shortfall = state_slope(lp, work, worker, stage, noise, slopes[opening])
+        cut_values[opening] = values[opening] + shortfall
     return OK, lp.num_openings[stage]

@@ -9,7 +9,7 @@ import numpy as np
 from cobre.case.model import Case
 from cobre.lp.build import cheapest_cost, stage_template
 from cobre.lp.scaling import Range, ScalingReport, StageScaling, cost_scale_of, scale_templates
-from cobre.lp.stage import Openings, build_stage
+from cobre.lp.stage import build_stage
 from cobre.lp.state import StateLayout
 from cobre.lp.topology import topology_of
 
@@ -34,9 +34,9 @@ def measure_stages(case: Case, most_nonzeros: int = MOST_NONZEROS) -> ScalingRep
     measured: list[StageScaling] = []
     positions = [0]
     for number, position in enumerate(positions):
-        stage, openings = case.stages[position], _means(case, position)
+        stage, available = case.stages[position], case.stage_data[position].ncs_available_mw
         with np.errstate(over="ignore", invalid="ignore"):  # absurd costs become infinite, hence refused
-            lp, state_columns = build_stage(case, topology, layout, position, openings)
+            lp, state_columns = build_stage(case, topology, layout, position, available)
             cheapest_cost(stage, lp)
         if number == 0:
             positions += _others(len(case.stages), most_nonzeros // max(1, len(lp.matrix_value)))
@@ -45,12 +45,6 @@ def measure_stages(case: Case, most_nonzeros: int = MOST_NONZEROS) -> ScalingRep
         measured += scale_templates([template])[1].stages
     scale = case.training.cost_scale_factor or cost_scale_of(costs)
     return ScalingReport(scale, tuple(_in_unit(stage, scale) for stage in measured))
-
-
-def _means(case: Case, position: int) -> Openings:
-    given, data = case.scenarios, case.stage_data[position]
-    rows = slice(position, position + 1)
-    return Openings(given.inflow_mean_m3s[rows], given.load_mean_mw[rows], data.ncs_available_mw[None, :])
 
 
 def _others(stages: int, most: int) -> list[int]:

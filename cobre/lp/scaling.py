@@ -175,7 +175,6 @@ def _scale(template: StageTemplate) -> StageTemplate:
         row_scale = row_scale * by_row
         if (by_column == 1.0).all() and (by_row == 1.0).all():
             break
-    dynamic = row_scale[: template.num_dynamic_rows]
     return replace(
         template,
         cost=template.cost * col_scale,
@@ -185,7 +184,8 @@ def _scale(template: StageTemplate) -> StageTemplate:
         row_upper=template.row_upper * row_scale,
         matrix_value=template.matrix_value * row_scale[row] * col_scale[column],
         state_value=template.state_value * row_scale[template.state_row],
-        opening_rhs=np.ascontiguousarray(template.opening_rhs * dynamic),
+        fixed_rhs=template.fixed_rhs * row_scale[: template.num_dynamic_rows],
+        noise_value=template.noise_value * row_scale[template.noise_row],
         col_scale=col_scale,
         row_scale=row_scale,
     )

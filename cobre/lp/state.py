@@ -1,6 +1,7 @@
 """What a stage hands to the next one: the components of the state, the same at every stage.
 
     storage     hm3 in each reservoir at the end of the stage
+    inflow_lag  m3/s, what a plant's inflow model remembers of past inflows
     in_transit  hm3 released by a plant with travel time that reach the plant below j stages later
     commitment  MW that a thermal plant has been told to deliver j stages later
 
@@ -18,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case.model import Case, Hydro, Thermal
+from cobre.lp.index import ABSENT
 from cobre.lp.topology import Topology, topology_of
 from cobre.lp.travel import longest_offset
+from cobre.stochastic.par import InflowModel, inflow_model
 
-StateKind = Literal["storage", "in_transit", "commitment"]
+StateKind = Literal["storage", "inflow_lag", "in_transit", "commitment"]
 
 
 @dataclass(frozen=True)
@@ -31,13 +34,13 @@ class StateComponent:
     Attributes
     ----------
     kind
-        What it is; storage and water in hm3, commitments in MW.
+        What it is; storage and water in hm3, past inflow in m3/s, commitments in MW.
     entity
         Position of the hydro plant (the releasing one for water in transit) or thermal plant.
     entity_id
         Its declared id.
     offset
-        Stages until it matters, from 1; 0 for storage.
+        Stages until it matters, from 1; 0 for storage. Of past inflow the number of its lane, from 1.
     """
 
     kind: StateKind
@@ -46,6 +49,11 @@ class StateComponent:
     offset: int
     name: str
 
+    @property
+    def lane(self) -> int:
+        """Position among the components of past inflow, see :class:`cobre.stochastic.par.LagDynamics`."""
+        return self.offset - 1
+
 
 class StateLayout:
     """The components of the state, and where each entity's begin.
@@ -53,7 +61,12 @@ class StateLayout:
     Attributes
     ----------
     components
-        Storages by plant, then water in transit by plant and offset, then commitments by plant and offset.
+        Storages by plant, then past inflow by lane and plant, then water in transit by plant and offset, then
+        commitments by plant and offset.
+    inflow
+        The inflow model whose memory is carried.
+    memory_place
+        int64 by (hydro plant, lane): component of past inflow, ``ABSENT`` where it is not carried.
     initial
         float64[n]: the state that enters the first stage.
     transit_first, transit_depth
@@ -62,8 +75,11 @@ class StateLayout:
         The same by thermal plant.
     """
 
-    def __init__(self, case: Case, topology: Topology | None = None) -> None:
+    def __init__(
+        self, case: Case, topology: Topology | None = None, inflow: InflowModel | None = None
+    ) -> None:
         topology = topology_of(case) if topology is None else topology
+        self.inflow = inflow_model(case) if inflow is None else inflow
         hours = [stage.hours for stage in case.stages]
         components: list[StateComponent] = []
         initial: list[float] = []
@@ -71,6 +87,14 @@ class StateLayout:
             name = f"hydro_storage[{topology.hydro_labels[h]}]"
             components.append(StateComponent("storage", h, hydro.id, 0, name))
             initial.append(hydro.initial_storage_hm3)
+        lags = self.inflow.lags
+        self.memory_place = np.full(lags.needed.shape, ABSENT, np.int64)
+        for lane, label in enumerate(lags.names):
+            for h in np.flatnonzero(lags.needed[:, lane]).tolist():
+                self.memory_place[h, lane] = len(components)
+                name = f"hydro_inflow_memory[{topology.hydro_labels[h]}, {label}]"
+                components.append(StateComponent("inflow_lag", h, case.hydros[h].id, lane + 1, name))
+                initial.append(float(lags.initial[h, lane]))
         self.transit_depth = np.array([_transit_depth(hydro, hours) for hydro in case.hydros], np.int64)
         self.transit_first = _starts(len(components), self.transit_depth)
         for h, hydro in enumerate(case.hydros):

@@ -3,13 +3,19 @@
 For stage t with incoming state x, opening w and outgoing state x' the LP is
 
     minimise    cost . y + discount * theta
-    subject to  A y = rhs(w) + S x              (the first ``num_dynamic_rows`` rows)
+    subject to  A y = b + N u + S x             (the first ``num_dynamic_rows`` rows)
                 row_lower <= A y <= row_upper   (the others)
                 theta - pi_c . x' >= alpha_c    (cuts c, added behind the template's rows)
                 col_lower <= y <= col_upper
 
-with x' the columns ``state_col``. S is stored by state component, so that the slope of the optimal
-value in x is S' times the duals of the dynamic rows.
+with x' the columns ``state_col``. u are the realised values of the random entities: inflow, load and
+availability. Load and availability are those of the opening. The inflow of plant h is
+
+    u_h = e_h(w) + psi_h . x,   raised to 0 where the study truncates negative inflows,
+
+with e_h the opening's value and psi_h the weights of past inflows, which are part of the state. S and N
+are stored by state component and by entity, so that the slope of the optimal value in x is S' times the duals
+of the dynamic rows, and in u N' times them.
 
 A scaled template (:mod:`cobre.lp.scaling`) holds R A C, R b, C cost and so on, with the diagonal matrices R
 of ``row_scale`` and C of ``col_scale``: a column's physical value is ``col_scale`` times the LP's, a row's
@@ -49,8 +55,18 @@ class StageTemplate:
         S by state component (CSC over the dynamic rows).
     theta_col
         Column of the future cost, in $ divided by ``cost_scale``.
-    opening_rhs
-        Right-hand sides without the state's part, by (opening, dynamic row).
+    fixed_rhs
+        b.
+    noise_start, noise_row, noise_value
+        N by entity (CSC over the dynamic rows): inflows by plant, loads by bus, availabilities by source.
+    opening_values
+        float64 (opening, entity): e, load and availability of each opening.
+    psi_start, psi_component, psi_value
+        psi by plant: the components of the state its inflow follows from, and their weights.
+    truncated
+        bool by plant: whether a negative inflow becomes 0.
+    past_lower, past_upper
+        Bounds of psi_h . x by plant over all states that the openings of earlier stages lead to.
     discount
         Factor on the future cost in the objective.
     cost_scale
@@ -75,7 +91,17 @@ class StageTemplate:
     state_row: IntArray
     state_value: FloatArray
     theta_col: int
-    opening_rhs: FloatArray
+    fixed_rhs: FloatArray
+    noise_start: IntArray
+    noise_row: IntArray
+    noise_value: FloatArray
+    opening_values: FloatArray
+    psi_start: IntArray
+    psi_component: IntArray
+    psi_value: FloatArray
+    truncated: NDArray[np.bool_]
+    past_lower: FloatArray
+    past_upper: FloatArray
     discount: float
     cost_scale: float
     index: LpIndex
@@ -111,22 +137,43 @@ class StageTemplate:
     @property
     def num_dynamic_rows(self) -> int:
         """Number of leading rows whose right-hand side depends on state and opening."""
-        return int(self.opening_rhs.shape[1])
+        return len(self.fixed_rhs)
 
     @property
     def num_openings(self) -> int:
         """Number of openings."""
-        return int(self.opening_rhs.shape[0])
+        return len(self.opening_values)
 
     @property
     def num_states(self) -> int:
         """Number of state components."""
         return len(self.state_col)
 
+    @property
+    def opening_rhs(self) -> FloatArray:
+        """Right-hand sides without the state's part and before truncation, by (opening, dynamic row)."""
+        return np.stack([self._right_hand_side(values) for values in self.opening_values])
+
+    def realised(self, opening: int, state: FloatArray) -> FloatArray:
+        """Return the values of the random entities in ``opening`` at the incoming ``state``."""
+        values: FloatArray = self.opening_values[opening].copy()
+        for hydro, truncated in enumerate(self.truncated):
+            past = slice(self.psi_start[hydro], self.psi_start[hydro + 1])
+            values[hydro] += self.psi_value[past] @ state[self.psi_component[past]]
+            if truncated:
+                values[hydro] = max(values[hydro], 0.0)
+        return values
+
     def rhs(self, opening: int, state: FloatArray) -> FloatArray:
         """Return the right-hand side of the dynamic rows at ``state`` and ``opening``."""
-        rhs: FloatArray = self.opening_rhs[opening].copy()
+        rhs = self._right_hand_side(self.realised(opening, state))
         for component in range(self.num_states):
             for entry in range(self.state_start[component], self.state_start[component + 1]):
                 rhs[self.state_row[entry]] += self.state_value[entry] * state[component]
+        return rhs
+
+    def _right_hand_side(self, values: FloatArray) -> FloatArray:
+        rhs: FloatArray = self.fixed_rhs.copy()
+        weights = self.noise_value * np.repeat(values, np.diff(self.noise_start))
+        np.add.at(rhs, self.noise_row, weights)
         return rhs

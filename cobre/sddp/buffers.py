@@ -58,9 +58,9 @@ class IterationBuffers(NamedTuple):
         Cut records of the stage at hand.
     node_all, opening_all
         Node and opening of every pass at every stage, int64[T, M]; all ranks know them all.
-    value, slope, probability, weight, order
-        Outcomes of one trial point by (worker, outcome): optimal value, slope, probability, weight under
-        the risk measure, and scratch to sort them.
+    value, cut_value, slope, probability, weight, order
+        Outcomes of one trial point by (worker, outcome): optimal value, value and slope of its cut,
+        probability, weight under the risk measure, and scratch to sort them.
     failure
         What went wrong, by own pass (``FAILED_*`` columns; status 0 = nothing).
     next_pass
@@ -83,6 +83,7 @@ class IterationBuffers(NamedTuple):
     node_all: I64_2D
     opening_all: I64_2D
     value: F64_2D
+    cut_value: F64_2D
     slope: F64_3D
     probability: F64_2D
     weight: F64_2D
@@ -127,6 +128,7 @@ def iteration_buffers(
         node_all=np.zeros((stages, passes), np.int64),
         opening_all=np.zeros((stages, passes), np.int64),
         value=np.zeros((workers, outcomes)),
+        cut_value=np.zeros((workers, outcomes)),
         slope=np.zeros((workers, outcomes, states)),
         probability=np.zeros((workers, outcomes)),
         weight=np.zeros((workers, outcomes)),

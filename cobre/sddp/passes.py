@@ -23,7 +23,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from cobre.lp.engine import OK, future_cost, objective, outgoing_state, solve_one, solve_openings
+from cobre.lp.engine import (
+    OK,
+    future_cost,
+    objective,
+    opening_noise,
+    outgoing_state,
+    solve_one,
+    solve_openings,
+)
 from cobre.native import atomic_fetch_add, inner_kernel
 from cobre.sddp.buffers import (
     FAILED_NODE,
@@ -104,7 +112,8 @@ def _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_p
     for stage in range(stages):
         node = buffers.node_all[stage, first_pass + own_pass]
         opening = buffers.opening_all[stage, first_pass + own_pass]
-        status = solve_one(lp, pool, work, basis, worker, node, own_pass, opening, state)
+        noise = opening_noise(lp, node, opening)
+        status = solve_one(lp, pool, work, basis, worker, node, own_pass, noise, state)
         if status != OK:
             _record_failure(buffers, own_pass, status, node, opening, PHASE_FORWARD)
             buffers.cost_own[own_pass] = np.nan
@@ -146,7 +155,7 @@ def _cut_from_outcomes(graph, buffers, worker, count, stage, state, record):
         record[RECORD_HEADER_WORDS + component] = 0.0
     intercept = 0.0
     for outcome in range(count):
-        at_origin = buffers.value[worker, outcome]
+        at_origin = buffers.cut_value[worker, outcome]
         for component in range(states):
             slope = buffers.slope[worker, outcome, component]
             at_origin -= slope * state[component]
@@ -172,6 +181,7 @@ def _solve_successors(lp, graph, pool, work, basis, buffers, worker, node, own_p
             own_pass,
             state,
             buffers.value[worker, count:],
+            buffers.cut_value[worker, count:],
             buffers.slope[worker, count:],
         )
         if status != OK:
@@ -204,9 +214,19 @@ def _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, w
 def _root_value(lp, graph, pool, work, basis, buffers):
     """Optimal value of the first node under its risk measure; NaN if an LP could not be solved."""
     first = np.int64(0)
-    value, slope = buffers.value[0], buffers.slope[0]
+    value = buffers.value[0]
     status, opening = solve_openings(
-        lp, pool, work, basis, first, first, first, buffers.initial_state, value, slope
+        lp,
+        pool,
+        work,
+        basis,
+        first,
+        first,
+        first,
+        buffers.initial_state,
+        value,
+        buffers.cut_value[0],
+        buffers.slope[0],
     )
     if status != OK:
         _record_failure(buffers, first, status, first, opening, PHASE_LOWER_BOUND)

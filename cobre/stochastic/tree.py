@@ -30,8 +30,6 @@ from cobre.errors import Problem, ValidationError
 from cobre.stochastic.siphash import opening_seed
 from cobre.stochastic.ziggurat import fill_standard_normal
 
-_TRUNCATING = ("truncation", "truncation_with_penalty")
-
 
 @dataclass(frozen=True, eq=False)
 class OpeningTree:
@@ -218,9 +216,6 @@ def _inflow(
     eta[:, hydro_order] = noise
     std = case.scenarios.inflow_std_m3s[of_row]
     inflow: NDArray[np.float64] = case.scenarios.inflow_mean_m3s[of_row] + std * eta
-    if case.training.inflow_method in _TRUNCATING:
-        # A flow without noise is not truncated: nothing random made it negative.
-        np.maximum(inflow, 0.0, out=inflow, where=std > 0.0)
     return np.ascontiguousarray(inflow)
 
 

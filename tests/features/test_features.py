@@ -10,6 +10,7 @@ import pytest
 import water_features
 from feature_files import Builder, Feature, write_files
 from oracle import Opening, optimum
+from realisations import realised_inflow
 from rich_case import rich_files
 
 import cobre.case
@@ -68,12 +69,13 @@ def test_training_equals_the_extensive_form(tmp_path: Path, name: str) -> None:
 def drawn_openings(case: Case) -> dict[int, list[Opening]]:
     """Realisations that the package drew, by stage id."""
     tree = build_opening_tree(case)
+    inflow = realised_inflow(case, tree)
     found: dict[int, list[Opening]] = {}
     for t, stage in enumerate(case.stages):
         rows = range(int(tree.offset[t]), int(tree.offset[t + 1]))
         found[stage.id] = [
             Opening(
-                dict(zip((hydro.id for hydro in case.hydros), tree.inflow_m3s[row], strict=True)),
+                dict(zip((hydro.id for hydro in case.hydros), inflow[row], strict=True)),
                 dict(zip((bus.id for bus in case.buses), tree.load_mw[row], strict=True)),
                 {
                     source.id: tree.ncs_mw[row, r] / source.max_generation_mw

@@ -28,36 +28,39 @@ def entry(template: StageTemplate, row: str, column: str) -> float:
 
 
 def test_matrix_adds_up_sorts_and_drops_zeros():
-    lp = LpAssembly(openings=1)
+    lp = LpAssembly()
     first, second = lp.add_columns("column", (("first", "second"),))
     upper, lower = lp.add_rows("row", (("upper", "lower"),))
     lp.put([lower, upper], [first, first], [2.0, 1.0])
     lp.put(lower, first, 3.0)
     lp.put(upper, [second, second], [4.0, -4.0])
     lp.put([ABSENT, upper], [first, ABSENT], 7.0)
-    built = lp.finish(states=0)
+    built = lp.finish(states=0, entities=0)
     assert built.matrix_start.tolist() == [0, 2, 2]
     assert built.matrix_row.tolist() == [upper, lower]
     assert built.matrix_value.tolist() == [1.0, 5.0]
 
 
 def test_equations_come_first_and_the_index_follows():
-    lp = LpAssembly(openings=2)
+    lp = LpAssembly()
     limits = lp.add_rows("limit", (("a", "b"),), where=[False, True], upper=3.0)
-    balance = lp.add_equations("balance", (("x", "y"),), rhs=[[1.0, 2.0], [3.0, 4.0]])
+    balance = lp.add_equations("balance", (("x", "y"),), rhs=[1.0, 2.0])
     flow = lp.add_columns("flow", (("x", "y"), ("night", "day")), cost=[[1.0], [2.0]], upper=[5.0, 6.0])
     lp.add_columns("future_cost")
     lp.put(balance[:, None], flow, 1.0)
     lp.put(limits[1], flow[0], 1.0)
     lp.put_state(balance, [1, 0], [2.0, 4.0])
-    built = lp.finish(states=2)
+    lp.put_noise(balance, [2, 2], [3.0, 5.0])
+    built = lp.finish(states=2, entities=3)
     assert built.index.row_names == ("balance[x]", "balance[y]", "limit[b]")
     assert built.index.col_names[1:] == ("flow[x, day]", "flow[y, night]", "flow[y, day]", "future_cost")
     assert built.index.rows["limit"].ids.tolist() == [ABSENT, 2]
     assert (built.index.row("limit[b]"), built.index.column("flow[y, night]")) == (2, 2)
     assert built.row_upper.tolist() == [0.0, 0.0, 3.0]
     assert built.matrix_row.tolist() == [0, 2, 0, 2, 1, 1]
-    assert built.opening_rhs.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert built.fixed_rhs.tolist() == [1.0, 2.0]
+    assert (built.noise_start.tolist(), built.noise_row.tolist()) == ([0, 0, 0, 2], [0, 1])
+    assert built.noise_value.tolist() == [3.0, 5.0]
     assert built.cost.tolist() == [1.0, 1.0, 2.0, 2.0, 0.0]
     assert built.col_upper[:4].tolist() == [5.0, 6.0, 5.0, 6.0]
     assert (built.state_start.tolist(), built.state_row.tolist()) == ([0, 1, 2], [1, 0])
@@ -70,13 +73,13 @@ def test_equal_names_get_their_id():
 
 
 def test_cheapest_cost_takes_each_column_at_its_better_bound():
-    lp = LpAssembly(openings=1)
+    lp = LpAssembly()
     lp.add_columns("cost", cost=2.0, lower=3.0, upper=10.0)
     lp.add_columns("reward", cost=-4.0, upper=5.0)
     lp.add_columns("free of charge", lower=-np.inf)
-    assert lp.finish(states=0).cheapest_cost() == 6.0 - 20.0
+    assert lp.finish(states=0, entities=0).cheapest_cost() == 6.0 - 20.0
     lp.add_columns("endless reward", cost=-1.0)
-    endless = lp.finish(states=0)
+    endless = lp.finish(states=0, entities=0)
     assert endless.cheapest_cost() == -np.inf
     assert endless.unbounded_rewards() == ["endless reward"]
 

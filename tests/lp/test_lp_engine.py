@@ -11,19 +11,19 @@ from studies import cascade_study
 
 from cobre.lp import StageTemplate, build_templates, scale_templates
 from cobre.lp import arrays as lp_arrays
-from cobre.lp.engine import OK, outgoing_state, solve_one, solve_openings
+from cobre.lp.engine import OK, opening_noise, outgoing_state, solve_one, solve_openings
 from cobre.lp.highs import HighsModel
 from cobre.stochastic import build_opening_tree
 
 
 @njit
-def all_openings(lp, pool, work, basis, worker, stage, own_pass, state, values, slopes):
-    return solve_openings(lp, pool, work, basis, worker, stage, own_pass, state, values, slopes)
+def all_openings(lp, pool, work, basis, worker, stage, own_pass, state, values, cut_values, slopes):
+    return solve_openings(lp, pool, work, basis, worker, stage, own_pass, state, values, cut_values, slopes)
 
 
 @njit
 def one(lp, pool, work, basis, worker, stage, own_pass, opening, state):
-    return solve_one(lp, pool, work, basis, worker, stage, own_pass, opening, state)
+    return solve_one(lp, pool, work, basis, worker, stage, own_pass, opening_noise(lp, stage, opening), state)
 
 
 @njit
@@ -53,12 +53,16 @@ class Engine:
 
     def solve_openings(self, worker=0, stage=1, own_pass=0, state=None):
         openings = int(self.lp.num_openings[stage])
-        values, slopes = np.zeros(openings), np.zeros((openings, len(self.state)))
-        state = self.state if state is None else state
-        status, last = all_openings(
-            self.lp, self.pool, self.work, self.basis, worker, stage, own_pass, state, values, slopes
+        values, cut_values, slopes = (
+            np.zeros(openings),
+            np.zeros(openings),
+            np.zeros((openings, len(self.state))),
         )
+        state = self.state if state is None else state
+        study = (self.lp, self.pool, self.work, self.basis)
+        status, last = all_openings(*study, worker, stage, own_pass, state, values, cut_values, slopes)
         assert (status, last) == (OK, openings)
+        np.testing.assert_array_equal(cut_values, values)
         return values, slopes
 
     def add_cuts(self, stage: int, count: int, seed: int) -> None:

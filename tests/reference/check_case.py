@@ -14,12 +14,17 @@ from extensive_form import Openings, solve_extensive_form
 import cobre.case
 from cobre.stochastic import build_opening_tree
 
+sys.path.append(str(Path(__file__).parents[1]))  # as a script this file sees its own directory only
+from realisations import realised_inflow
+
 
 def drawn_openings(case_dir: Path) -> Openings:
     """Realisations (inflow, load) of every opening of every stage, as training uses them."""
-    tree = build_opening_tree(cobre.case.load(case_dir))
+    case = cobre.case.load(case_dir)
+    tree = build_opening_tree(case)
+    inflow = realised_inflow(case, tree)
     bounds = zip(tree.offset[:-1], tree.offset[1:], strict=True)
-    return [(tree.inflow_m3s[first:last], tree.load_mw[first:last]) for first, last in bounds]
+    return [(inflow[first:last], tree.load_mw[first:last]) for first, last in bounds]
 
 
 def expected_openings(openings: Openings) -> Openings:

@@ -20,9 +20,10 @@ from __future__ import annotations
 
 from cobre.case.model import Case
 from cobre.lp.assembly import AssembledLp
-from cobre.lp.stage.context import Openings, StageContext
+from cobre.lp.stage.context import FloatArray, StageContext
 from cobre.lp.stage.flows import add_flows
 from cobre.lp.stage.generic import add_generic_rows
+from cobre.lp.stage.memory import add_memory
 from cobre.lp.stage.network import add_load_rows, add_network
 from cobre.lp.stage.production import add_production
 from cobre.lp.stage.reservoir import add_reservoirs, add_water_uses
@@ -36,9 +37,14 @@ FUTURE_COST = "future_cost"
 
 
 def build_stage(
-    case: Case, topology: Topology, layout: StateLayout, position: int, openings: Openings
+    case: Case, topology: Topology, layout: StateLayout, position: int, most_available_mw: FloatArray
 ) -> tuple[AssembledLp, list[int]]:
     """Build the LP of the stage at ``position``.
+
+    Parameters
+    ----------
+    most_available_mw
+        Most that each non-controllable source may have at the stage, before block factors.
 
     Returns
     -------
@@ -46,10 +52,11 @@ def build_stage(
         The LP, whose future cost is without cost and bounds, and the column of each outgoing component of
         the state.
     """
-    stage = StageContext(case, topology, layout, position, openings)
+    stage = StageContext(case, topology, layout, position, most_available_mw)
     storage = add_reservoirs(stage)
     add_load_rows(stage)
     stage.lp.add_columns(FUTURE_COST)
+    memory = add_memory(stage)
     transit = add_transit(stage)
     add_flows(stage)
     add_production(stage)
@@ -58,5 +65,5 @@ def build_stage(
     add_sources(stage)
     add_network(stage)
     add_generic_rows(stage)
-    state_columns = [*storage.tolist(), *transit.tolist(), *commitments.tolist()]
-    return stage.lp.finish(len(layout)), state_columns
+    state_columns = [*storage.tolist(), *memory.tolist(), *transit.tolist(), *commitments.tolist()]
+    return stage.lp.finish(len(layout), len(stage.noise)), state_columns

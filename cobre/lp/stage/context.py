@@ -19,12 +19,26 @@ BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Openings:
-    """Realisations at one stage, by (opening, entity)."""
+class NoiseEntities:
+    """Positions of random entities among the realised values of an opening."""
 
-    inflow_m3s: FloatArray
-    load_mw: FloatArray
-    ncs_mw: FloatArray
+    hydro: NDArray[np.int64]
+    bus: NDArray[np.int64]
+    source: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, case: Case) -> NoiseEntities:
+        """Return the positions of a study: inflows, then loads, then availabilities."""
+        hydros, buses, sources = len(case.hydros), len(case.buses), len(case.non_controllables)
+        first_source = hydros + buses
+        return cls(
+            np.arange(hydros),
+            np.arange(hydros, first_source),
+            np.arange(first_source, first_source + sources),
+        )
+
+    def __len__(self) -> int:
+        return len(self.hydro) + len(self.bus) + len(self.source)
 
 
 class StageContext:
@@ -50,6 +64,10 @@ class StageContext:
         only where something besides the balance refers to it.
     load
         int32[b, K]: rows of the load balances.
+    noise
+        Where the values of random entities stand.
+    most_available_mw
+        float64[s]: most that each non-controllable source may have at the stage, before block factors.
     """
 
     balance: IdArray
@@ -58,16 +76,22 @@ class StageContext:
     load: IdArray
 
     def __init__(
-        self, case: Case, topology: Topology, layout: StateLayout, position: int, openings: Openings
+        self,
+        case: Case,
+        topology: Topology,
+        layout: StateLayout,
+        position: int,
+        most_available_mw: FloatArray,
     ) -> None:
         self.case = case
         self.topology = topology
         self.layout = layout
         self.position = position
-        self.openings = openings
+        self.noise = NoiseEntities.of(case)
+        self.most_available_mw = most_available_mw
         self.stage: Stage = case.stages[position]
         self.data: StageData = case.stage_data[position]
-        self.lp = LpAssembly(len(openings.load_mw))
+        self.lp = LpAssembly()
         blocks = self.stage.blocks
         self.block_labels = unique_labels([block.name for block in blocks], [block.id for block in blocks])
         self.chronological = self.stage.block_mode == "chronological"

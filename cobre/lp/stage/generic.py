@@ -73,8 +73,9 @@ def _add_inflow_columns(stage: StageContext, rows: tuple[GenericRow, ...]) -> No
                 used[place[term.entity_id]] = True
     labels = (stage.topology.hydro_labels,)
     inflow = stage.lp.add_columns("hydro_inflow", labels, where=used, lower=-np.inf)
-    equal = stage.lp.add_equations("hydro_inflow", labels, where=used, rhs=stage.openings.inflow_m3s)
+    equal = stage.lp.add_equations("hydro_inflow", labels, where=used)
     stage.lp.put(equal, inflow, 1.0)
+    stage.lp.put_noise(equal, stage.noise.hydro, 1.0)
 
 
 def _resolve(stage: StageContext, term: GenericTerm) -> Expression:

@@ -14,8 +14,8 @@ from cobre.lp.stage.context import StageContext
 def add_load_rows(stage: StageContext) -> None:
     """Add the load balances (MW) of every bus and block."""
     axes = (stage.topology.bus_labels, stage.block_labels)
-    load = stage.openings.load_mw[:, :, None] * stage.data.load_factor
-    stage.load = stage.lp.add_equations("bus_balance", axes, rhs=load)
+    stage.load = stage.lp.add_equations("bus_balance", axes)
+    stage.lp.put_noise(stage.load, stage.noise.bus[:, None], stage.data.load_factor)
 
 
 def add_network(stage: StageContext) -> None:

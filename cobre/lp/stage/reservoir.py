@@ -38,9 +38,10 @@ def add_reservoirs(stage: StageContext) -> IdArray:
         lower=floor[:, None],
         upper=ceiling[:, None],
     )
-    water = stage.openings.inflow_m3s - np.where(stage.dammed, data.withdrawal_m3s, 0.0)
-    rhs = stage.by_period(water[:, :, None] * stage.period_volume)
+    withdrawn = np.where(stage.dammed, data.withdrawal_m3s, 0.0)
+    rhs = stage.by_period(-withdrawn[:, None] * stage.period_volume)
     stage.balance = stage.ids_by_period(lp.add_equations("hydro_balance", stage.period_axes(labels), rhs=rhs))
+    lp.put_noise(stage.balance, stage.noise.hydro[:, None], stage.period_volume)
 
     needed = _needs_initial(stage) & stage.dammed
     initial = lp.add_columns("hydro_storage_initial", (labels,), where=needed, lower=-np.inf)

@@ -22,8 +22,7 @@ def _add_non_controllable(stage: StageContext) -> None:
     lp, data, topology = stage.lp, stage.data, stage.topology
     axes = (topology.ncs_labels, stage.block_labels)
     serves = np.asarray(data.ncs_in_service)[:, None]
-    available = stage.openings.ncs_mw[:, :, None] * data.ncs_factor
-    most = available.max(axis=0, initial=0.0)
+    most = stage.most_available_mw[:, None] * data.ncs_factor
     curtails = np.array([source.allow_curtailment for source in stage.case.non_controllables], bool)
     generation = lp.add_columns(
         "non_controllable_generation",
@@ -38,7 +37,8 @@ def _add_non_controllable(stage: StageContext) -> None:
         where=serves,
         upper=np.where(curtails[:, None], most, 0.0),
     )
-    rows = lp.add_equations("non_controllable_available", axes, where=serves, rhs=available)
+    rows = lp.add_equations("non_controllable_available", axes, where=serves)
+    lp.put_noise(rows, stage.noise.source[:, None], data.ncs_factor)
     lp.put(rows, generation, 1.0)
     lp.put(rows, curtailed, 1.0)
     lp.put(stage.load[topology.ncs_bus], generation, 1.0)
