@@ -8,6 +8,7 @@ from cobre.case.checks.config import boundary_path
 from cobre.case.checks.stages import discount_factor, stage_rate, transition_rates
 from cobre.case.model import (
     Block,
+    EstimationOptions,
     PolicyGraph,
     PolicyNode,
     PolicyOptions,
@@ -49,6 +50,12 @@ def resolve_policy(root: Path, config: ConfigFile) -> PolicyOptions:
     if boundary is None:
         return PolicyOptions()
     return PolicyOptions(boundary_path(root, boundary.path), bool(boundary.strict))
+
+
+def resolve_estimation(config: ConfigFile) -> EstimationOptions:
+    """Return how inflow models are estimated."""
+    given = config.estimation.model_dump(exclude_none=True) if config.estimation is not None else {}
+    return EstimationOptions(**given)
 
 
 def resolve_stages(file: StagesFile) -> tuple[Stage, ...]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from cobre.case.anticipated import post_study_stages
 from cobre.case.checks.initial import initial_storage
 from cobre.case.horizon import (
+    resolve_estimation,
     resolve_graph,
     resolve_policy,
     resolve_seasons,
@@ -83,6 +84,7 @@ def resolve(
         post_study_stages=post_study_stages(sources),
         seasons=resolve_seasons(stages),
         policy=resolve_policy(path, config),
+        estimation=resolve_estimation(config),
     )
 
 

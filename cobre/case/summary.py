@@ -12,6 +12,16 @@ from numpy.typing import NDArray
 
 from cobre.case.model import Case
 
+_PATHS: Mapping[str, str] = {
+    "deterministic": "none, inflows are 0 (deterministic)",
+    "user_stats_white_noise": "white noise from given statistics (user_stats_white_noise)",
+    "user_provided_no_history": "given statistics and coefficients (user_provided_no_history)",
+    "full_estimation": "estimated from history (full_estimation)",
+    "partial_estimation": "given statistics, coefficients estimated from history (partial_estimation)",
+    "user_ar_history_stats": "statistics from history, given coefficients (user_ar_history_stats)",
+    "user_provided_all": "given statistics and coefficients beside a history (user_provided_all)",
+}
+
 
 @dataclass(frozen=True)
 class FittedPlant:
@@ -68,6 +78,8 @@ class CaseSummary:
         ``chain`` or ``nodes``.
     uncertainty
         For inflow, load and non-controllable sources: how their values are made.
+    estimation_path
+        Where the inflow model comes from; see :attr:`cobre.case.model.Scenarios.estimation_path`.
     forward_passes
         Of one iteration; ``None`` when every path is followed.
     paths
@@ -96,6 +108,7 @@ class CaseSummary:
     nodes: int
     graph: str
     uncertainty: Mapping[str, str]
+    estimation_path: str
     forward_passes: int | None
     paths: int
     max_iterations: int
@@ -128,6 +141,7 @@ class CaseSummary:
             "openings": f"{_span(self.openings)} a {'stage' if self.graph == 'chain' else 'node'}, "
             f"{_count(self.paths, 'paths')}",
             **{name.replace("_", " "): text for name, text in self.uncertainty.items()},
+            "inflow model": _PATHS[self.estimation_path],
             "training": f"{limit}, {passes}; seed {self.seed}",
         }
         if self.risk_stages:
@@ -179,6 +193,7 @@ def summarize(case: Case) -> CaseSummary:
             "load": _describe(sources.load_std_mw, sources.external_load_mw, case, "buses"),
             "non_controllable": _describe(sources.ncs_std, sources.external_ncs, case, "sources"),
         },
+        estimation_path=sources.estimation_path,
         forward_passes=None if case.training.enumerated else case.training.forward_passes,
         paths=_paths(case, openings),
         max_iterations=case.training.iteration_limit,

@@ -75,6 +75,8 @@ def check_inflow_noise(sources: Sources, inflow_std: NDArray[np.float64], report
     if not hydro_ids.size:
         return
     if layout.INFLOW_STATS not in sources.present:
+        if layout.INFLOW_HISTORY in sources.present:
+            return
         reporter.warning(
             "ModelQuality",
             f"There is no {layout.INFLOW_STATS}, so the inflow of every hydro plant is 0.",

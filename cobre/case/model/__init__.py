@@ -19,9 +19,15 @@ from cobre.case.model.horizon import (
     Stage,
     Transition,
 )
-from cobre.case.model.options import InflowMethod, PolicyOptions, TrainingOptions
+from cobre.case.model.options import EstimationOptions, InflowMethod, PolicyOptions, TrainingOptions
 from cobre.case.model.production import EvaporationModel, FitQuality, ProductionKind, ProductionModel
-from cobre.case.model.scenarios import Scenarios
+from cobre.case.model.scenarios import (
+    AnnualComponent,
+    EstimationPath,
+    InflowHistory,
+    PreStudyStats,
+    Scenarios,
+)
 from cobre.case.model.stage_data import HYDRO_PENALTIES, HydroStatus, StageData
 from cobre.case.model.system import (
     AnticipatedDelivery,
@@ -40,6 +46,7 @@ from cobre.case.model.system import (
 
 __all__ = [
     "HYDRO_PENALTIES",
+    "AnnualComponent",
     "AnticipatedDelivery",
     "Block",
     "BlockMode",
@@ -48,6 +55,8 @@ __all__ = [
     "Contract",
     "DeficitSegment",
     "Diversion",
+    "EstimationOptions",
+    "EstimationPath",
     "EvaporationModel",
     "Filling",
     "FitQuality",
@@ -55,6 +64,7 @@ __all__ = [
     "GenericTerm",
     "Hydro",
     "HydroStatus",
+    "InflowHistory",
     "InflowMethod",
     "Line",
     "NonControllable",
@@ -62,6 +72,7 @@ __all__ = [
     "PolicyNode",
     "PolicyOptions",
     "PostStudyStage",
+    "PreStudyStats",
     "ProductionKind",
     "ProductionModel",
     "PumpingStation",

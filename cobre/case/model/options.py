@@ -31,3 +31,17 @@ class PolicyOptions:
     boundary_path: Path | None = None
     """Policy directory whose cuts value the final state; ``None`` = the end is worth nothing."""
     boundary_strict: bool = False
+
+
+@dataclass(frozen=True)
+class EstimationOptions:
+    """How inflow models are estimated from history."""
+
+    max_order: int = 6
+    """Largest autoregressive order."""
+    order_selection: Literal["pacf", "pacf_annual"] = "pacf"
+    """By partial autocorrelations; ``pacf_annual`` adds the annual component."""
+    min_observations_per_season: int = 30
+    """Observations of a season below which its estimates are doubtful."""
+    max_coefficient_magnitude: float | None = None
+    """Largest coefficient that is kept; ``None`` = any."""

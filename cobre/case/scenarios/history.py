@@ -9,17 +9,18 @@ from numpy.typing import NDArray
 
 from cobre.case import layout
 from cobre.case.documents import CaseDocuments
+from cobre.case.model import InflowHistory
 from cobre.case.problems import Reporter, plural, short_ids
 from cobre.case.scenarios.rows import Rows
 from cobre.case.seasons import season_of
 from cobre.case.sources import Sources
-from cobre.case.tables import NO_ID, read_table
+from cobre.case.tables import NO_ID, Columns, read_table
 
 DEFAULT_MIN_OBSERVATIONS = 30
 
 
-def check_history(files: CaseDocuments, sources: Sources, reporter: Reporter) -> None:
-    """Check the history of inflows."""
+def load_history(files: CaseDocuments, sources: Sources, reporter: Reporter) -> InflowHistory | None:
+    """Read and check the history of inflows; ``None`` when anything is wrong with it."""
     path = layout.INFLOW_HISTORY
     opened = files.open_table(path, Reporter())
     names = opened.schema.names if opened is not None else ()
@@ -31,11 +32,11 @@ def check_history(files: CaseDocuments, sources: Sources, reporter: Reporter) ->
             field="date",
             suggestion="Give start_date and end_date, the first day and the first day after it.",
         )
-        return
+        return None
     columns = {"hydro_id": "id", "start_date": "date", "end_date": "date", "value_m3s": "value"}
     table = read_table(files, path, columns, reporter)  # type: ignore[arg-type]
     if table is None:
-        return
+        return None
     rows = Rows(table, path, "hydro", "hydro_id", sources.hydros.names, reporter)
     rows.finite("value_m3s")
     rows.cells(table["end_date"] <= table["start_date"], "end_date", "later than start_date")
@@ -62,9 +63,40 @@ def check_history(files: CaseDocuments, sources: Sources, reporter: Reporter) ->
             rule="5b.21",
         )
     if not rows.clean:
-        return
+        return None
     _warn_short_seasons(rows, sources, reporter)
-    rows.not_implemented("estimating inflow models from history")
+    ids = sources.hydros.ids
+    return None if ids is None else as_history(table, np.unique(np.array(ids, np.int64)))
+
+
+def as_history(table: Columns, hydros: NDArray[np.int64]) -> InflowHistory:
+    """Return observations ordered by plant and date; ``hydros`` are all ids, ascending."""
+    hydro = np.searchsorted(hydros, table["hydro_id"]).astype(np.int64)
+    order = np.lexsort((table["start_date"], hydro))
+    history = InflowHistory(
+        hydro[order],
+        table["start_date"][order].astype("datetime64[D]"),
+        table["end_date"][order].astype("datetime64[D]"),
+        np.ascontiguousarray(table["value_m3s"][order], np.float64),
+    )
+    for column in (history.hydro, history.start, history.end, history.value_m3s):
+        column.setflags(write=False)
+    return history
+
+
+def recent_observations(sources: Sources) -> InflowHistory | None:
+    """Return the observations of ``initial_conditions.json``. Only for sources without errors."""
+    root, ids = sources.initial.root, sources.hydros.ids
+    entries = root.recent_observations if root is not None else None
+    if not entries or ids is None:
+        return None
+    table: Columns = {
+        "hydro_id": np.array([entry.hydro_id for entry in entries], np.int64),
+        "start_date": np.array([entry.start_date for entry in entries], "datetime64[D]"),
+        "end_date": np.array([entry.end_date for entry in entries], "datetime64[D]"),
+        "value_m3s": np.array([entry.value_m3s for entry in entries], np.float64),
+    }
+    return as_history(table, np.unique(np.array(ids, np.int64)))
 
 
 def _check_overlap(rows: Rows) -> None:

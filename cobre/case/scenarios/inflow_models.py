@@ -15,23 +15,32 @@ from numpy.typing import NDArray
 from cobre.case import layout
 from cobre.case.checks.stages import pre_study_ids
 from cobre.case.documents import CaseDocuments
+from cobre.case.model import AnnualComponent
 from cobre.case.problems import Reporter, name_entity, short_ids
 from cobre.case.scenarios.rows import Rows
 from cobre.case.sources import Sources
 from cobre.case.tables import read_table
+
+FloatArray = NDArray[np.float64]
 
 _TOLERANCE = 1e-9
 _MAX_LAG = 1000
 """Far more than any model has; a larger lag is a mistake that would only cost memory."""
 
 
-def check_coefficients(files: CaseDocuments, sources: Sources, reporter: Reporter) -> None:
-    """Check the autoregressive coefficients."""
+def load_coefficients(files: CaseDocuments, sources: Sources, reporter: Reporter) -> FloatArray | None:
+    """Read and check the autoregressive coefficients.
+
+    Returns
+    -------
+    array or None
+        By (stage, hydro, lag - 1); ``None`` when anything is wrong with the file or it is not used.
+    """
     path = layout.INFLOW_AR
     columns = {"hydro_id": "id", "stage_id": "id", "lag": "id", "coefficient": "value"}
     table = read_table(files, path, columns, reporter)  # type: ignore[arg-type]
     if table is None:
-        return
+        return None
     rows = Rows(table, path, "hydro", "hydro_id", sources.hydros.names, reporter)
     rows.finite("coefficient")
     rows.cells((table["lag"] < 1) | (table["lag"] > _MAX_LAG), "lag", f"from 1 to {_MAX_LAG}")
@@ -48,8 +57,10 @@ def check_coefficients(files: CaseDocuments, sources: Sources, reporter: Reporte
             "Define the seasons that the lags count.",
             field="coefficient",
         )
+    phi = None
     if rows.clean and stage_ids is not None and sources.hydros.ids is not None:
-        _check_stationary(rows, sources)
+        phi = _by_lag(rows, sources)
+        _check_stationary(phi, rows, sources)
         _warn_lags_off(rows, sources, reporter)
     without = {layout.INFLOW_STATS, layout.INFLOW_HISTORY}.isdisjoint(sources.present)
     if rows.clean and without:
@@ -59,23 +70,31 @@ def check_coefficients(files: CaseDocuments, sources: Sources, reporter: Reporte
             file=path,
             suggestion=f"Add {layout.INFLOW_STATS}.",
         )
-    elif rows.clean and in_use:
-        rows.not_implemented("autoregressive inflow models")
+        return None
+    return phi if rows.clean else None
 
 
-def _check_stationary(rows: Rows, sources: Sources) -> None:
+def _by_lag(rows: Rows, sources: Sources) -> FloatArray:
     table = rows.table
     hydros = np.unique(np.array(sources.hydros.ids, np.int64))
     stages = np.unique(np.array(sources.stages.ids, np.int64))
-    if not table["lag"].size or not hydros.size:
-        return
-    order = int(table["lag"].max())
+    order = int(table["lag"].max()) if table["lag"].size else 0
     phi = np.zeros((stages.size, hydros.size, order))
     inside = np.isin(table["stage_id"], stages)
     at = np.searchsorted(stages, table["stage_id"][inside])
     phi[at, np.searchsorted(hydros, table["hydro_id"][inside]), table["lag"][inside] - 1] = table[
         "coefficient"
     ][inside]
+    phi.setflags(write=False)
+    return phi
+
+
+def _check_stationary(phi: FloatArray, rows: Rows, sources: Sources) -> None:
+    hydros = np.unique(np.array(sources.hydros.ids, np.int64))
+    stages = np.unique(np.array(sources.stages.ids, np.int64))
+    order = phi.shape[2]
+    if not order or not hydros.size:
+        return
     correlation = np.tile(np.eye(order), (hydros.size, 1, 1))
     broken: dict[int, list[int]] = {}
     for position, stage in enumerate(stages.tolist()):
@@ -126,14 +145,14 @@ def _warn_lags_off(rows: Rows, sources: Sources, reporter: Reporter) -> None:
         )
 
 
-def check_annual(files: CaseDocuments, sources: Sources, reporter: Reporter) -> None:
-    """Check the annual component."""
+def load_annual(files: CaseDocuments, sources: Sources, reporter: Reporter) -> AnnualComponent | None:
+    """Read and check the annual component; ``None`` when anything is wrong with it or it is not used."""
     path = layout.INFLOW_ANNUAL
     values = ("annual_coefficient", "annual_mean_m3s", "annual_std_m3s")
     columns = {"hydro_id": "id", "stage_id": "id", **dict.fromkeys(values, "value")}
     table = read_table(files, path, columns, reporter)  # type: ignore[arg-type]
     if table is None:
-        return
+        return None
     rows = Rows(table, path, "hydro", "hydro_id", sources.hydros.names, reporter)
     rows.finite(*values)
     rows.cells(table["annual_std_m3s"] <= 0, "annual_std_m3s", "> 0")
@@ -152,5 +171,32 @@ def check_annual(files: CaseDocuments, sources: Sources, reporter: Reporter) -> 
             field="annual_coefficient",
             rule="5a.29",
         )
-    if rows.clean and in_use:
-        rows.not_implemented("annual components of inflow models")
+    if not rows.clean or stage_ids is None or sources.hydros.ids is None:
+        return None
+    if layout.INFLOW_HISTORY in sources.present and layout.INFLOW_AR not in sources.present:
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{path}: the file is ignored, since the model is estimated from {layout.INFLOW_HISTORY}.",
+            file=path,
+            suggestion=f"Add {layout.INFLOW_AR}, or set estimation.order_selection to pacf_annual.",
+        )
+        return None
+    return _annual_arrays(rows, sources)
+
+
+def _annual_arrays(rows: Rows, sources: Sources) -> AnnualComponent:
+    table = rows.table
+    hydros = np.unique(np.array(sources.hydros.ids, np.int64))
+    stages = np.unique(np.array(sources.stages.ids, np.int64))
+    inside = np.isin(table["stage_id"], stages)
+    at = (
+        np.searchsorted(stages, table["stage_id"][inside]),
+        np.searchsorted(hydros, table["hydro_id"][inside]),
+    )
+    arrays = []
+    for column, absent in (("annual_coefficient", 0.0), ("annual_mean_m3s", 0.0), ("annual_std_m3s", 1.0)):
+        values = np.full((stages.size, hydros.size), absent)
+        values[at] = table[column][inside]
+        values.setflags(write=False)
+        arrays.append(values)
+    return AnnualComponent(*arrays)

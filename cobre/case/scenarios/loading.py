@@ -1,4 +1,4 @@
-"""All files in ``scenarios/`` together: statistics, external scenarios, and what is refused for now."""
+"""All files in ``scenarios/`` together: statistics, inflow models, external scenarios."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from cobre.case.parse import Parsed
 from cobre.case.problems import Reporter, short_ids
 from cobre.case.scenarios.correlation import check_correlation
 from cobre.case.scenarios.external import FILES, ClassName, load_external, registry_of, scenario_stages
-from cobre.case.scenarios.history import check_history
-from cobre.case.scenarios.inflow_models import check_annual, check_coefficients
+from cobre.case.scenarios.history import load_history, recent_observations
+from cobre.case.scenarios.inflow_models import load_annual, load_coefficients
 from cobre.case.scenarios.openings import check_openings
+from cobre.case.scenarios.pre_study import pre_study_stats
 from cobre.case.sources import Sources
 from cobre.case.stats import AVAILABILITY, INFLOW, LOAD, SeasonalStats, StatsFile, read_stats, zero_stats
 
@@ -38,13 +39,10 @@ def load_scenarios(files: CaseDocuments, sources: Sources, reporter: Reporter) -
     external = load_external(files, sources, reporter)
     _check_mixed(stats, sources, reporter)
     check_correlation(sources, reporter)
-    for path, check in (
-        (layout.INFLOW_AR, check_coefficients),
-        (layout.INFLOW_ANNUAL, check_annual),
-        (layout.INFLOW_HISTORY, check_history),
-    ):
-        if path in sources.present:
-            check(files, sources, reporter)
+    present = sources.present
+    phi = load_coefficients(files, sources, reporter) if layout.INFLOW_AR in present else None
+    annual = load_annual(files, sources, reporter) if layout.INFLOW_ANNUAL in present else None
+    history = load_history(files, sources, reporter) if layout.INFLOW_HISTORY in present else None
     inflow, load, ncs = stats["inflow"], stats["load"], stats["ncs"]
     dimension = None
     if inflow is not None and load is not None and ncs is not None:
@@ -64,6 +62,12 @@ def load_scenarios(files: CaseDocuments, sources: Sources, reporter: Reporter) -
         external_inflow_m3s=external.get("inflow"),
         external_load_mw=external.get("load"),
         external_ncs=external.get("ncs"),
+        has_inflow_stats=layout.INFLOW_STATS in present,
+        ar_coefficients=phi,
+        annual=annual,
+        inflow_history=history,
+        recent_observations=recent_observations(sources),
+        pre_study=pre_study_stats(files, sources),
     )
 
 

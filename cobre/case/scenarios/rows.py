@@ -151,14 +151,6 @@ class Rows:
         if repeated.size > MAX_LISTED:
             self.error("DuplicateId", f"{repeated.size - MAX_LISTED} more rows repeat others.")
 
-    def not_implemented(self, feature: str) -> None:
-        """Refuse the file, which is well formed, because of what it asks for."""
-        self.error(
-            "NotImplemented",
-            f"the file asks for {feature}, which is not supported yet.",
-            suggestion="Remove the file to run the case without this feature.",
-        )
-
 
 def _codes(columns: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
     """Return one number for each row, the same exactly where all columns agree."""

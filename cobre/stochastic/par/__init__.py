@@ -1,5 +1,7 @@
-"""Inflow models: how the inflow of a stage follows from earlier inflows and noise."""
+"""Inflow models: periodic autoregression with lags in every season map, given or estimated from history."""
 
-from cobre.stochastic.par.model import InflowModel, LagDynamics, inflow_model
+from cobre.stochastic.par.contract import InflowModel, LagDynamics
+from cobre.stochastic.par.fit import InflowFit, Reduction
+from cobre.stochastic.par.model import inflow_model
 
-__all__ = ["InflowModel", "LagDynamics", "inflow_model"]
+__all__ = ["InflowFit", "InflowModel", "LagDynamics", "Reduction", "inflow_model"]

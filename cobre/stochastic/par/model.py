@@ -1,4 +1,11 @@
-"""placeholder of the contract; replaced at merging."""
+"""The inflow model of a study: given by files, or estimated from history.
+
+With standardised coefficients ``phi``, mean ``mu`` and standard deviation ``s``,
+
+``psi_l = phi_l s_t / s_{t-l}``, ``base = mu_t - sum_l psi_l mu_{t-l}``, ``sigma = s_t r_t``.
+
+An annual component adds ``phi_A s_t / (12 s_A)`` to ``psi_1 .. psi_12``; its mean cancels out.
+"""
 
 from __future__ import annotations
 
@@ -8,42 +15,209 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case.model import Case
+from cobre.case.observations import missing_slots, observed_means
+from cobre.case.periods import StudyCalendar, study_calendar
+from cobre.errors import Problem, ValidationError
+from cobre.stochastic.par.contract import InflowModel
+from cobre.stochastic.par.dynamics import Memory, keep_needed, make_memory, observed_days, readers
+from cobre.stochastic.par.fit import InflowFit
+from cobre.stochastic.par.lag_statistics import LagStatistics, SeasonStatistics
+from cobre.stochastic.par.residual import residual_ratio
+
+FloatArray = NDArray[np.float64]
+
+MONTHS_IN_A_YEAR = 12
 
 
 @dataclass(frozen=True, eq=False)
-class LagDynamics:
-    """What each plant remembers."""
+class StandardModel:
+    """A model in standardised form, by (stage, hydro).
 
-    names: tuple[str, ...]
-    carry: NDArray[np.float64]
-    gain: NDArray[np.float64]
-    initial: NDArray[np.float64]
-    needed: NDArray[np.bool_]
+    Attributes
+    ----------
+    phi
+        float64 ``(T, H, L)``.
+    annual
+        Standardised coefficient of the mean of the last twelve months over its standard deviation (s/m3), or
+        ``None``.
+    ratio
+        Share of the noise where it is known; ``None`` to derive it from the coefficients.
+    seasons
+        Statistics of seasons from a history.
+    """
 
-
-@dataclass(frozen=True, eq=False)
-class InflowModel:
-    """Inflow model."""
-
-    base_m3s: NDArray[np.float64]
-    psi: NDArray[np.float64]
-    sigma_m3s: NDArray[np.float64]
-    lags: LagDynamics
+    mean: FloatArray
+    std: FloatArray
+    phi: FloatArray
+    annual: FloatArray | None = None
+    ratio: FloatArray | None = None
+    seasons: SeasonStatistics | None = None
+    fit: InflowFit | None = None
 
 
 def inflow_model(case: Case) -> InflowModel:
-    """Return white noise."""
-    mean, std = case.scenarios.inflow_mean_m3s, case.scenarios.inflow_std_m3s
-    stages, hydros = mean.shape
-    return InflowModel(
-        mean,
-        np.zeros((stages, hydros, 0)),
-        std,
-        LagDynamics(
-            (),
-            np.zeros((stages, 0, 0)),
-            np.zeros((stages, 0)),
-            np.zeros((hydros, 0)),
-            np.zeros((hydros, 0), np.bool_),
-        ),
+    """Return the inflow model of a study.
+
+    Raises
+    ------
+    ValidationError
+        When observations do not cover the periods that the model starts from.
+    """
+    return assemble(case, given_model(case))
+
+
+def given_model(case: Case) -> StandardModel:
+    """Return the model that the files give."""
+    scenarios = case.scenarios
+    shape = scenarios.inflow_mean_m3s.shape
+    phi = scenarios.ar_coefficients
+    annual = scenarios.annual
+    return StandardModel(
+        scenarios.inflow_mean_m3s,
+        scenarios.inflow_std_m3s,
+        np.zeros((*shape, 0)) if phi is None else phi,
+        None if annual is None else annual.coefficient / annual.std_m3s,
     )
+
+
+def assemble(case: Case, standard: StandardModel) -> InflowModel:
+    """Return a standardised model in original units, with its memory and where it starts."""
+    calendar = study_calendar(case.seasons, case.stages)
+    psi, effective, lag_mean, notes = _original_units(case, calendar, standard)
+    base = standard.mean.copy()
+    for lag in range(psi.shape[2]):
+        base -= psi[:, :, lag] * lag_mean[:, :, lag]
+    ratio = residual_ratio(calendar, effective) if standard.ratio is None else standard.ratio
+    memory, wide = _with_memory(case, calendar, psi)
+    needed, at_start = readers(memory, wide)
+    initial = _initial(case, calendar, memory, psi.shape[2], at_start, standard.mean)
+    lags, kept = keep_needed(memory, wide, initial, needed)
+    return InflowModel(
+        base_m3s=base,
+        psi=kept,
+        sigma_m3s=standard.std * ratio,
+        lags=lags,
+        path=case.scenarios.estimation_path,
+        mean_m3s=standard.mean,
+        std_m3s=standard.std,
+        order=_order(standard.phi),
+        fit=standard.fit,
+        notes=notes,
+    )
+
+
+def _order(phi: FloatArray) -> NDArray[np.int64]:
+    """Return the largest lag with a coefficient, by (stage, hydro)."""
+    lag = np.arange(1, phi.shape[2] + 1, dtype=np.int64)
+    found: NDArray[np.int64] = np.where(phi != 0.0, lag, 0).max(axis=2, initial=0)
+    return found
+
+
+def _original_units(
+    case: Case, calendar: StudyCalendar, standard: StandardModel
+) -> tuple[FloatArray, FloatArray, FloatArray, tuple[Problem, ...]]:
+    """Return psi, standardised coefficients in effect and means of the lags by (stage, hydro, lag); notes."""
+    stages, hydros, given = standard.phi.shape
+    yearly = standard.annual is not None and bool((standard.annual != 0.0).any())
+    lags = max(given, MONTHS_IN_A_YEAR) if yearly else given
+    if lags == 0 or not ((standard.phi != 0.0).any() or yearly):
+        empty = np.zeros((stages, hydros, 0))
+        return empty, empty, empty, ()
+    lookup = LagStatistics(case, calendar, standard.mean, standard.std, standard.seasons)
+    psi, effective, lag_mean = (np.zeros((stages, hydros, lags)) for _ in range(3))
+    unknown: dict[tuple[int, int], list[int]] = {}
+    for stage in range(stages):
+        resolution = calendar.of_stage[stage]
+        s_now = standard.std[stage]
+        for lag, period in enumerate(calendar.timelines[resolution].lagged(stage, lags)):
+            mean, std, known = lookup.of(resolution, period)
+            coefficient = standard.phi[stage, :, lag] if lag < given else np.zeros(hydros)
+            slope = np.divide(coefficient * s_now, std, out=np.zeros(hydros), where=std > 0.0)
+            if yearly and standard.annual is not None and lag < MONTHS_IN_A_YEAR:
+                slope = slope + standard.annual[stage] * s_now / MONTHS_IN_A_YEAR
+            for hydro in np.flatnonzero((slope == 0.0) & (coefficient != 0.0) & ~known).tolist():
+                unknown.setdefault((hydro, lag + 1), []).append(stage)
+            psi[stage, :, lag] = slope
+            lag_mean[stage, :, lag] = mean
+            effective[stage, :, lag] = np.divide(slope * std, s_now, out=np.zeros(hydros), where=s_now > 0.0)
+    return psi, effective, lag_mean, _unknown_lags(case, unknown)
+
+
+def _unknown_lags(case: Case, unknown: dict[tuple[int, int], list[int]]) -> tuple[Problem, ...]:
+    return tuple(
+        Problem(
+            "ModelQuality",
+            f"Lag {lag} of hydro {case.hydros[hydro].id} ({case.hydros[hydro].name}) has no effect at stage "
+            f"{', '.join(str(case.stages[stage].id) for stage in stages)}: there are no statistics of the "
+            "period behind it.",
+            {"entity": f"hydro {case.hydros[hydro].id}", "field": "lag", "value": lag},
+            "Add a pre-study stage for that period, with a row of statistics.",
+        )
+        for (hydro, lag), stages in sorted(unknown.items())
+    )
+
+
+def _with_memory(case: Case, calendar: StudyCalendar, psi: FloatArray) -> tuple[Memory, FloatArray]:
+    """Return the memory that the coefficients need, and the coefficients on its components."""
+    stages, hydros, _ = psi.shape
+    of_stage = np.array(calendar.of_stage, np.int64)
+    counts = []
+    for number in range(len(calendar.timelines)):
+        read = np.flatnonzero((psi[of_stage == number] != 0.0).any(axis=(0, 1)))
+        counts.append(int(read.max(initial=-1)) + 1)
+    start = case.stages[0].start_date
+    seen = []
+    for timeline in calendar.timelines:
+        _, covered = observed_means(
+            timeline.periods[:1],
+            hydros,
+            case.scenarios.recent_observations,
+            case.scenarios.inflow_history,
+            until=start,
+        )
+        seen.append(observed_days(timeline, start) > 0 and bool((covered > 0).any()))
+    memory = make_memory(calendar, tuple(counts), start, tuple(seen))
+    wide = np.zeros((stages, hydros, len(memory.names)))
+    for stage, number in enumerate(calendar.of_stage):
+        first = memory.first_lag[number]
+        wide[stage, :, first : first + counts[number]] = psi[stage, :, : counts[number]]
+    return memory, wide
+
+
+def _initial(
+    case: Case,
+    calendar: StudyCalendar,
+    memory: Memory,
+    lags: int,
+    at_start: NDArray[np.bool_],
+    mean: FloatArray,
+) -> FloatArray:
+    """Return the memory before the first stage by (hydro, component)."""
+    scenarios, start = case.scenarios, case.stages[0].start_date
+    hydros = [(hydro.id, hydro.name) for hydro in case.hydros]
+    initial = np.zeros((len(hydros), len(memory.names)))
+    problems: list[Problem] = []
+    for number, timeline in enumerate(calendar.timelines):
+        first, so_far = memory.first_lag[number], memory.so_far[number]
+        if so_far == first:
+            continue
+        past = timeline.past(so_far - first)
+        value, covered = observed_means(
+            past, len(hydros), scenarios.recent_observations, scenarios.inflow_history
+        )
+        problems += missing_slots(past, at_start[:, first:so_far], covered, hydros)
+        initial[:, first:so_far] = value
+        share = memory.observed_share[number]
+        if share > 0.0:
+            value, covered = observed_means(
+                timeline.periods[:1],
+                len(hydros),
+                scenarios.recent_observations,
+                scenarios.inflow_history,
+                until=start,
+            )
+            # A plant without observations in the running period has had its mean, as far as anyone knows.
+            initial[:, so_far] = share * np.where(covered[:, 0] > 0, value[:, 0], mean[0])
+    if problems:
+        raise ValidationError(problems, source=f"case {case.path}")
+    return initial
