@@ -214,8 +214,9 @@ def _inflow(
 ) -> NDArray[np.float64]:
     eta = np.empty_like(noise, order="C")
     eta[:, hydro_order] = noise
-    std = case.scenarios.inflow_std_m3s[of_row]
-    inflow: NDArray[np.float64] = case.scenarios.inflow_mean_m3s[of_row] + std * eta
+    from cobre.stochastic.par import inflow_model
+    model = inflow_model(case)
+    inflow: NDArray[np.float64] = model.base_m3s[of_row] + model.sigma_m3s[of_row] * eta
     return np.ascontiguousarray(inflow)
 
 
