@@ -1,0 +1,127 @@
+"""Inflows that follow earlier inflows: training against the whole tree, cuts against the value function."""
+
+import datetime
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from exogenous_tree import ExogenousTree
+from studies import cascade_study, with_training
+
+from cobre.case.model import Case, InflowHistory
+from cobre.lp import StateLayout, build_templates
+from cobre.lp.past_inflow import past_inflow
+from cobre.sddp import train
+from cobre.stochastic import build_opening_tree
+
+
+def persistent(method: str, noise: float, phi: tuple[float, ...] = (0.7, -0.2), **options: int) -> Case:
+    """Two plants whose inflows depend on those of the last two stages."""
+    case = cascade_study(
+        hydros=2, thermals=2, buses=1, blocks=1, noise=noise, **({"stages": 4, "openings": 3} | options)
+    )
+    shape = case.scenarios.inflow_mean_m3s.shape
+    start = np.datetime64(case.stages[0].start_date)
+    window = np.timedelta64(datetime.timedelta(days=30))
+    before = np.tile([start - 2 * window, start - window], 2)
+    observed = InflowHistory(
+        np.array([0, 0, 1, 1]), before, before + window, np.array([15.0, 25.0, 30.0, 10.0])
+    )
+    scenarios = replace(
+        case.scenarios,
+        load_mean_mw=1.6 * case.scenarios.load_mean_mw,
+        ar_coefficients=np.broadcast_to(np.array(phi), (*shape, len(phi))).copy(),
+        recent_observations=observed,
+    )
+    return with_training(replace(case, scenarios=scenarios), inflow_method=method)
+
+
+@pytest.mark.parametrize("method", ["penalty", "truncation", "truncation_with_penalty"])
+def test_training_reaches_the_optimum_of_the_tree(method):
+    # Deviations small enough that no inflow is ever negative: all methods mean the same.
+    case = with_training(persistent(method, noise=0.15), forward_passes=4, iteration_limit=40)
+    tree = ExogenousTree(case)
+    result = train(case)
+    assert tree.memory.sum() == 4
+    assert result.lower_bound == pytest.approx(tree.optimum(0, tree.layout.initial), rel=1e-8)
+
+
+def test_negative_inflow_that_is_paid_for_reaches_the_optimum_too():
+    case = with_training(persistent("penalty", noise=0.9), forward_passes=4, iteration_limit=40)
+    tree = ExogenousTree(case)
+    assert min(template.opening_values[:, :2].min() for template in tree.templates) < 0.0
+    assert train(case).lower_bound == pytest.approx(tree.optimum(0, tree.layout.initial), rel=1e-8)
+
+
+def sampled_states(tree: ExogenousTree, stage: int, count: int) -> np.ndarray:
+    """Random storages, with what plants remember at the end of random ways through the tree."""
+    random = np.random.default_rng(stage)
+    states = []
+    for _ in range(count):
+        state = tree.layout.initial
+        for earlier in range(stage + 1):
+            opening = int(random.integers(tree.templates[earlier].num_openings))
+            state = tree.step(earlier, opening, state)
+        template = tree.templates[stage]
+        lower, upper = (bound[template.state_col] for bound in (template.col_lower, template.col_upper))
+        drawn = np.where(tree.memory, state, 0.0)
+        drawn[~tree.memory] = random.uniform(lower[~tree.memory], upper[~tree.memory])
+        states.append(drawn)
+    return np.array(states)
+
+
+@pytest.mark.parametrize("method", ["truncation", "truncation_with_penalty"])
+def test_no_cut_is_above_the_value_function_where_truncation_binds(method):
+    case = with_training(persistent(method, noise=1.0), forward_passes=4, iteration_limit=15)
+    tree = ExogenousTree(case)
+    result = train(case)
+    optimum = tree.optimum(0, tree.layout.initial)
+    assert result.lower_bound <= optimum * (1.0 + 1e-9)
+    bound = 0
+    for stage in range(len(case.stages) - 1):
+        for state in sampled_states(tree, stage, 12):
+            truth = tree.optimum(stage + 1, state)
+            assert result.policy.evaluate(stage, state) <= truth + 1e-9 * abs(truth)
+            after = tree.templates[stage + 1]
+            raw = after.opening_values[:, :2] + np.array(
+                [
+                    after.psi_value[span] @ state[after.psi_component[span]]
+                    for span in map(slice, after.psi_start[:-1], after.psi_start[1:])
+                ]
+            )
+            bound += int((raw < 0.0).sum())
+    assert bound > 10  # Otherwise nothing would have been shown.
+
+
+def test_what_rarely_binds_costs_little_of_the_lower_bound():
+    case = with_training(persistent("truncation", noise=0.6), forward_passes=4, iteration_limit=30)
+    tree = ExogenousTree(case)
+    optimum = tree.optimum(0, tree.layout.initial)
+    assert 0.98 * optimum <= train(case).lower_bound < 0.999 * optimum
+
+
+def test_bounds_of_past_inflow_hold_on_every_way_through_the_tree():
+    case = persistent("truncation", noise=1.0)
+    tree = ExogenousTree(case)
+    nodes = [[stage] for stage in range(len(case.stages))]
+    bounds = past_inflow(case, tree.layout.inflow, build_opening_tree(case), nodes)
+    for stage in range(len(case.stages) - 1):
+        for state in sampled_states(tree, stage, 40):
+            for place in np.flatnonzero(tree.memory):
+                part = tree.layout.components[place]
+                low = bounds.memory_lower[stage + 1, part.entity, part.lane]
+                high = bounds.memory_upper[stage + 1, part.entity, part.lane]
+                assert low - 1e-9 <= state[place] <= high + 1e-9
+
+
+def test_threads_do_not_change_a_bit():
+    case = persistent("truncation", noise=0.8)
+    assert train(case, threads=1).policy_sha256 == train(case, threads=2).policy_sha256
+
+
+def test_a_study_without_lags_has_no_memory():
+    case = cascade_study()
+    layout = StateLayout(case)
+    assert {part.kind for part in layout.components} == {"storage"}
+    template = build_templates(case, build_opening_tree(case))[1]
+    assert len(template.psi_value) == 0
