@@ -29,6 +29,7 @@ from cobre.case.documents import CaseDocuments
 from cobre.case.generic.checks import check_generic
 from cobre.case.generic.rows import resolve_generic
 from cobre.case.hydro_models import resolve_hydro_models
+from cobre.case.lag_seed import check_lag_seed
 from cobre.case.load_factors import check_load_factors
 from cobre.case.model import Case
 from cobre.case.ncs_factors import check_ncs_factors
@@ -160,6 +161,7 @@ def _check_files(files: CaseDocuments, reporter: Reporter) -> Case | None:
     stage_data = resolve_stage_data(sources, penalties, bounds, limits)
     case = commit_ahead(resolve(root, sources, stage_data, hydro_models, scenarios), sources)
     check_committed(case, reporter)
+    check_lag_seed(case, reporter)
     rows = resolve_generic(generic, case, sources, reporter)
     files.read_all(reporter)
     if reporter.errors:

@@ -123,7 +123,7 @@ def missing_slots(
                 make_problem(
                     "BusinessRuleViolation",
                     f"{layout.INITIAL_CONDITIONS}: lag {slot + 1} of {entity} at the start of the study is "
-                    f"the mean inflow from {period.start} to {period.end}, of which observations cover {days} of "
+                    f"the mean inflow from {period.start} to {period.end}; observations cover {days} of its "
                     f"{period.days} days.",
                     f"Add that window to recent_observations, or to {layout.INFLOW_HISTORY}.",
                     {

@@ -9,8 +9,6 @@ An annual component adds ``phi_A s_t / (12 s_A)`` to ``psi_1 .. psi_12``; its me
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,39 +18,14 @@ from cobre.case.periods import StudyCalendar, study_calendar
 from cobre.errors import Problem, ValidationError
 from cobre.stochastic.par.contract import InflowModel
 from cobre.stochastic.par.dynamics import Memory, keep_needed, make_memory, observed_days, readers
-from cobre.stochastic.par.fit import InflowFit
-from cobre.stochastic.par.lag_statistics import LagStatistics, SeasonStatistics
+from cobre.stochastic.par.estimation import estimate
+from cobre.stochastic.par.lag_statistics import LagStatistics
 from cobre.stochastic.par.residual import residual_ratio
+from cobre.stochastic.par.standard import StandardModel
 
 FloatArray = NDArray[np.float64]
 
 MONTHS_IN_A_YEAR = 12
-
-
-@dataclass(frozen=True, eq=False)
-class StandardModel:
-    """A model in standardised form, by (stage, hydro).
-
-    Attributes
-    ----------
-    phi
-        float64 ``(T, H, L)``.
-    annual
-        Standardised coefficient of the mean of the last twelve months over its standard deviation (s/m3), or
-        ``None``.
-    ratio
-        Share of the noise where it is known; ``None`` to derive it from the coefficients.
-    seasons
-        Statistics of seasons from a history.
-    """
-
-    mean: FloatArray
-    std: FloatArray
-    phi: FloatArray
-    annual: FloatArray | None = None
-    ratio: FloatArray | None = None
-    seasons: SeasonStatistics | None = None
-    fit: InflowFit | None = None
 
 
 def inflow_model(case: Case) -> InflowModel:
@@ -61,9 +34,12 @@ def inflow_model(case: Case) -> InflowModel:
     Raises
     ------
     ValidationError
-        When observations do not cover the periods that the model starts from.
+        When observations do not cover the periods that the model starts from, or a season of the study has
+        none to estimate from.
     """
-    return assemble(case, given_model(case))
+    path = case.scenarios.estimation_path
+    estimated = path in ("full_estimation", "partial_estimation", "user_ar_history_stats")
+    return assemble(case, estimate(case) if estimated else given_model(case))
 
 
 def given_model(case: Case) -> StandardModel:
