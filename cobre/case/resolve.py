@@ -13,6 +13,7 @@ from cobre.case.horizon import (
     resolve_graph,
     resolve_policy,
     resolve_seasons,
+    resolve_simulation,
     resolve_stages,
     resolve_training,
 )
@@ -83,6 +84,7 @@ def resolve(
         post_study_stages=post_study_stages(sources),
         seasons=resolve_seasons(stages),
         policy=resolve_policy(path, config),
+        simulation=resolve_simulation(config),
     )
 
 

@@ -19,9 +19,17 @@ from cobre.case.model.horizon import (
     Stage,
     Transition,
 )
-from cobre.case.model.options import InflowMethod, PolicyOptions, TrainingOptions
+from cobre.case.model.options import (
+    ClassName,
+    InflowMethod,
+    PolicyOptions,
+    ScenarioSource,
+    Scheme,
+    SimulationOptions,
+    TrainingOptions,
+)
 from cobre.case.model.production import EvaporationModel, FitQuality, ProductionKind, ProductionModel
-from cobre.case.model.scenarios import Scenarios
+from cobre.case.model.scenarios import Correlation, CorrelationGroup, InflowHistory, Scenarios
 from cobre.case.model.stage_data import HYDRO_PENALTIES, HydroStatus, StageData
 from cobre.case.model.system import (
     AnticipatedDelivery,
@@ -45,7 +53,10 @@ __all__ = [
     "BlockMode",
     "Bus",
     "Case",
+    "ClassName",
     "Contract",
+    "Correlation",
+    "CorrelationGroup",
     "DeficitSegment",
     "Diversion",
     "EvaporationModel",
@@ -55,6 +66,7 @@ __all__ = [
     "GenericTerm",
     "Hydro",
     "HydroStatus",
+    "InflowHistory",
     "InflowMethod",
     "Line",
     "NonControllable",
@@ -67,9 +79,12 @@ __all__ = [
     "PumpingStation",
     "RiskMeasure",
     "SamplingMethod",
+    "ScenarioSource",
     "Scenarios",
+    "Scheme",
     "Season",
     "SeasonMap",
+    "SimulationOptions",
     "Stage",
     "StageData",
     "Thermal",

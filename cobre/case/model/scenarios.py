@@ -10,7 +10,72 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.model.options import ClassName
+
 FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class InflowHistory:
+    """Mean inflows observed over windows of days, ordered by hydro, then start; no overlap within a hydro.
+
+    Attributes
+    ----------
+    hydro
+        int64: position of the plant.
+    start, end
+        datetime64[D]: first day, and first day after.
+    value_m3s
+        float64: mean incremental inflow.
+    """
+
+    hydro: NDArray[np.int64]
+    start: NDArray[np.datetime64]
+    end: NDArray[np.datetime64]
+    value_m3s: FloatArray
+
+    def __repr__(self) -> str:
+        return f"InflowHistory({self.hydro.size} observations of {np.unique(self.hydro).size} hydros)"
+
+
+@dataclass(frozen=True, eq=False)
+class CorrelationGroup:
+    """Entities of one class whose noise is correlated.
+
+    Attributes
+    ----------
+    members
+        int64: positions of the entities in the case.
+    matrix
+        Correlations in the order of ``members``, as the file states them.
+    """
+
+    name: str
+    kind: ClassName
+    members: NDArray[np.int64]
+    matrix: FloatArray
+
+    def __repr__(self) -> str:
+        return f"CorrelationGroup({self.name!r}: {self.members.size} of {self.kind})"
+
+
+@dataclass(frozen=True, eq=False)
+class Correlation:
+    """How the noise of entities is correlated; entities in no group are independent.
+
+    Attributes
+    ----------
+    profiles
+        Groups that hold together, by name.
+    of_stage
+        Name of the profile of each study stage.
+    """
+
+    profiles: dict[str, tuple[CorrelationGroup, ...]]
+    of_stage: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"Correlation({len(self.profiles)} profiles)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +98,13 @@ class Scenarios:
         For each stage an array (scenario, bus), or ``None``.
     external_ncs
         For each stage an array (scenario, source) of availability shares, or ``None``.
+    inflow_history
+        Observed inflows, or ``None``.
+    correlation
+        How noise is correlated; ``None`` = not at all.
+    noise_openings
+        For each stage the given noise by (opening, entity): hydros, then buses with a load std > 0 at any
+        stage, then sources with statistics, each by id; ``None`` where openings are generated.
     """
 
     inflow_mean_m3s: FloatArray
@@ -45,6 +117,18 @@ class Scenarios:
     external_inflow_m3s: tuple[FloatArray, ...] | None = None
     external_load_mw: tuple[FloatArray, ...] | None = None
     external_ncs: tuple[FloatArray, ...] | None = None
+    inflow_history: InflowHistory | None = None
+    correlation: Correlation | None = None
+    noise_openings: tuple[FloatArray, ...] | None = None
+
+    def external(self, name: ClassName) -> tuple[FloatArray, ...] | None:
+        """Return the external scenarios of a class."""
+        libraries: dict[ClassName, tuple[FloatArray, ...] | None] = {
+            "inflow": self.external_inflow_m3s,
+            "load": self.external_load_mw,
+            "ncs": self.external_ncs,
+        }
+        return libraries[name]
 
     def __repr__(self) -> str:
         stages, hydros = self.inflow_mean_m3s.shape
