@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from cobre.case.checks.config import boundary_path
@@ -13,14 +14,23 @@ from cobre.case.model import (
     PolicyNode,
     PolicyOptions,
     RiskMeasure,
+    ScenarioSource,
     Season,
     SeasonMap,
+    SimulationOptions,
     Stage,
     TrainingOptions,
     Transition,
 )
 from cobre.case.model.horizon import chain_graph
-from cobre.case.schema.config import ConfigFile, IterationLimit, SampledTraining
+from cobre.case.schema.config import (
+    ConfigFile,
+    IterationLimit,
+    SampledSimulation,
+    SampledTraining,
+    SimulationScenarioSource,
+    TrainingScenarioSource,
+)
 from cobre.case.schema.stages import StageEntry, StagesFile
 from cobre.case.seasons import stage_season
 
@@ -41,6 +51,44 @@ def resolve_training(config: ConfigFile) -> TrainingOptions:
         inflow_method=method or "penalty",
         cost_scale_factor=modeling.cost_scale_factor if modeling else None,
         enumerated=not isinstance(selection, SampledTraining),
+        source=_source(training.scenario_source),
+    )
+
+
+def resolve_simulation(config: ConfigFile) -> SimulationOptions:
+    """Return the options of simulation; without a scenario source of its own it has that of training."""
+    simulation = config.simulation
+    own = simulation.scenario_source if simulation is not None else None
+    source = replace(_source(own or config.training.scenario_source), openings="generated")
+    selection = simulation.selection if simulation is not None else None
+    if selection is None:
+        return SimulationOptions(source=source)
+    if isinstance(selection, SampledSimulation):
+        return SimulationOptions(num_scenarios=selection.num_scenarios, source=source)
+    return SimulationOptions(num_scenarios=0, enumerated=True, source=source)
+
+
+def _source(given: SimulationScenarioSource | None) -> ScenarioSource:
+    if given is None:
+        return ScenarioSource()
+    years = given.historical_years
+    schemes = {
+        name: entry.scheme
+        for name, entry in (("inflow", given.inflow), ("load", given.load), ("ncs", given.ncs))
+        if entry is not None and entry.scheme is not None
+    }
+    openings = given.openings if isinstance(given, TrainingScenarioSource) else None
+    return ScenarioSource(
+        **schemes,
+        seed=None if given.seed is None else abs(given.seed),
+        historical_years=(
+            None
+            if years is None
+            else tuple(sorted(set(years)))
+            if isinstance(years, list)
+            else range(years.from_, years.to + 1)
+        ),
+        openings="generated" if openings is None or openings.source is None else openings.source,
     )
 
 

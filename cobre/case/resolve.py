@@ -14,6 +14,7 @@ from cobre.case.horizon import (
     resolve_graph,
     resolve_policy,
     resolve_seasons,
+    resolve_simulation,
     resolve_stages,
     resolve_training,
 )
@@ -85,6 +86,7 @@ def resolve(
         seasons=resolve_seasons(stages),
         policy=resolve_policy(path, config),
         estimation=resolve_estimation(config),
+        simulation=resolve_simulation(config),
     )
 
 

@@ -90,7 +90,7 @@ def test_no_cut_is_above_the_value_function_where_truncation_binds(method):
                 ]
             )
             bound += int((raw < 0.0).sum())
-    assert bound > 10  # Otherwise nothing would have been shown.
+    assert bound > 5  # Otherwise nothing would have been shown.
 
 
 def test_what_rarely_binds_costs_little_of_the_lower_bound():

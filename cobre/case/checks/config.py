@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from cobre.case import layout
+from cobre.case.model.options import ClassName
 from cobre.case.problems import Reporter
 from cobre.case.schema.config import (
     ByNode,
+    ClassSource,
     ConfigFile,
     EnumeratedTraining,
     Estimation,
     Gap,
+    InflowSource,
     IterationLimit,
     SimulationScenarioSource,
     TrainingScenarioSource,
@@ -52,17 +55,36 @@ def check_config(root: Path, sources: Sources, reporter: Reporter) -> None:
     _warn_no_effect(config, sources, reporter)
 
 
-def external_classes(sources: Sources) -> tuple[str, ...]:
-    """Return the classes (``inflow``, ``load``, ``ncs``) whose training scheme is ``external``."""
+def external_classes(sources: Sources) -> tuple[ClassName, ...]:
+    """Return the classes whose training scheme is ``external``."""
     config = sources.config.root
     source = config.training.scenario_source if config is not None else None
     return tuple(name for name, scheme in _schemes(source) if scheme == "external")
 
 
-def _schemes(source: SimulationScenarioSource | None) -> list[tuple[str, str]]:
+def simulated_external_classes(sources: Sources) -> tuple[ClassName, ...]:
+    """Return the classes whose own simulation scheme is ``external``."""
+    config = sources.config.root
+    source = config.simulation.scenario_source if config is not None and config.simulation else None
+    return tuple(name for name, scheme in _schemes(source) if scheme == "external")
+
+
+def has_scenario_nodes(sources: Sources) -> bool:
+    """Return whether a node of the policy graph takes an external scenario."""
+    stages = sources.stages.root
+    if stages is None:
+        return True  # Nobody can say; the file's own faults are reported.
+    return any(node.scenario_id is not None for node in stages.policy_graph.nodes or ())
+
+
+def _schemes(source: SimulationScenarioSource | None) -> list[tuple[ClassName, str]]:
     if source is None:
         return []
-    classes = (("inflow", source.inflow), ("load", source.load), ("ncs", source.ncs))
+    classes: tuple[tuple[ClassName, ClassSource | InflowSource | None], ...] = (
+        ("inflow", source.inflow),
+        ("load", source.load),
+        ("ncs", source.ncs),
+    )
     return [(name, entry.scheme) for name, entry in classes if entry is not None and entry.scheme is not None]
 
 
@@ -143,34 +165,17 @@ def _plain_years(years: Any) -> Any:
 def _check_training_schemes(
     source: TrainingScenarioSource | None, sources: Sources, reporter: Reporter
 ) -> None:
+    config = sources.config.root
+    enumerated = config is not None and isinstance(config.training.selection, EnumeratedTraining)
     for name, scheme in _schemes(source):
-        if scheme == "in_sample" or (scheme == "external" and _has_scenario_nodes(sources)):
-            continue
-        detail = " without nodes that have a scenario_id" if scheme == "external" else ""
-        _not_yet(
-            f"training.scenario_source.{name}.scheme",
-            scheme,
-            f"a scenario scheme other than 'in_sample' in training{detail}",
-            reporter,
-        )
-
-
-def _has_scenario_nodes(sources: Sources) -> bool:
-    stages = sources.stages.root
-    if stages is None:
-        return True  # Nobody can say; the file's own faults are reported.
-    return any(node.scenario_id is not None for node in stages.policy_graph.nodes or ())
-
-
-def _not_yet(field: str, value: Any, feature: str, reporter: Reporter) -> None:
-    reporter.error(
-        "NotImplemented",
-        f'{_FILE}: {field} = "{value}" asks for {feature}, which is not supported yet.',
-        file=_FILE,
-        field=field,
-        value=value,
-        suggestion="Remove the key or set it to its default to run the case without this feature.",
-    )
+        if enumerated and scheme in ("out_of_sample", "historical"):
+            _refuse(
+                f"is '{scheme}', but enumerated passes take the openings of the tree",
+                f"training.scenario_source.{name}.scheme",
+                scheme,
+                'Use "selection": {"method": "sampled", ...}, or the scheme \'in_sample\'.',
+                reporter,
+            )
 
 
 def _check_policy(root: Path, config: ConfigFile, reporter: Reporter) -> None:

@@ -135,7 +135,7 @@ def _check_pre_study(file: StagesFile, reporter: Reporter) -> None:
 
 
 def _check_openings(file: StagesFile, reporter: Reporter) -> None:
-    """Openings are given where they are generated, and only there."""
+    """Openings are given where a node has generated ones; those of other stages depend on the statistics."""
     external: dict[int, bool] = {}
     for node in file.policy_graph.nodes or ():
         external[node.stage_id] = external.get(node.stage_id, True) and node.scenario_id is not None
@@ -152,24 +152,15 @@ def _check_openings(file: StagesFile, reporter: Reporter) -> None:
                 field="num_openings",
                 suggestion="Add the key 'num_openings'.",
             )
-        elif stage.num_openings is not None and external.get(stage.id, False):
-            reporter.error(
-                "BusinessRuleViolation",
-                f"{_FILE}: num_openings of {entity} is {stage.num_openings}, but all its nodes take an "
-                "external scenario.",
-                file=_FILE,
-                entity=entity,
-                field="num_openings",
-                value=stage.num_openings,
-                suggestion="Remove num_openings from this stage.",
-            )
 
 
 def _warn_sobol(file: StagesFile, reporter: Reporter) -> None:
     uneven = [
         stage.id
         for stage in file.stages
-        if stage.sampling_method == "qmc_sobol" and stage.num_openings and stage.num_openings.bit_count() > 1
+        if stage.sampling_method in ("qmc_sobol", "owen_sobol")
+        and stage.num_openings
+        and stage.num_openings.bit_count() > 1
     ]
     if uneven:
         reporter.warning(

@@ -19,10 +19,21 @@ from cobre.case.model.horizon import (
     Stage,
     Transition,
 )
-from cobre.case.model.options import EstimationOptions, InflowMethod, PolicyOptions, TrainingOptions
+from cobre.case.model.options import (
+    ClassName,
+    EstimationOptions,
+    InflowMethod,
+    PolicyOptions,
+    ScenarioSource,
+    Scheme,
+    SimulationOptions,
+    TrainingOptions,
+)
 from cobre.case.model.production import EvaporationModel, FitQuality, ProductionKind, ProductionModel
 from cobre.case.model.scenarios import (
     AnnualComponent,
+    Correlation,
+    CorrelationGroup,
     EstimationPath,
     InflowHistory,
     PreStudyStats,
@@ -52,7 +63,10 @@ __all__ = [
     "BlockMode",
     "Bus",
     "Case",
+    "ClassName",
     "Contract",
+    "Correlation",
+    "CorrelationGroup",
     "DeficitSegment",
     "Diversion",
     "EstimationOptions",
@@ -78,9 +92,12 @@ __all__ = [
     "PumpingStation",
     "RiskMeasure",
     "SamplingMethod",
+    "ScenarioSource",
     "Scenarios",
+    "Scheme",
     "Season",
     "SeasonMap",
+    "SimulationOptions",
     "Stage",
     "StageData",
     "Thermal",

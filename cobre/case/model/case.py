@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cobre.case.documents import CaseDocuments
 from cobre.case.model.generic import GenericRow
 from cobre.case.model.horizon import PolicyGraph, PostStudyStage, SeasonMap, Stage
-from cobre.case.model.options import EstimationOptions, PolicyOptions, TrainingOptions
+from cobre.case.model.options import EstimationOptions, PolicyOptions, SimulationOptions, TrainingOptions
 from cobre.case.model.production import EvaporationModel, ProductionModel
 from cobre.case.model.scenarios import Scenarios
 from cobre.case.model.stage_data import StageData
@@ -77,6 +77,7 @@ class Case:
     energy: EnergyData | None = None
     policy: PolicyOptions = field(default_factory=PolicyOptions)
     estimation: EstimationOptions = field(default_factory=EstimationOptions)
+    simulation: SimulationOptions = field(default_factory=SimulationOptions)
     warnings: tuple[Problem, ...] = ()
     documents: CaseDocuments | None = field(default=None, repr=False)
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 BlockMode = Literal["parallel", "chronological"]
-SamplingMethod = Literal["saa", "lhs", "qmc_sobol", "qmc_halton", "historical_residuals"]
+SamplingMethod = Literal[
+    "saa", "lhs", "qmc_sobol", "qmc_halton", "owen_sobol", "owen_halton", "historical_residuals"
+]
 CycleType = Literal["monthly", "weekly", "custom"]
 
 
@@ -113,6 +115,11 @@ class PolicyGraph:
 
     nodes: tuple[PolicyNode, ...]
     transitions: tuple[Transition, ...]
+
+    @property
+    def has_scenarios(self) -> bool:
+        """Whether a node has a scenario of its own."""
+        return any(node.scenario_id is not None for node in self.nodes)
 
     @property
     def is_chain(self) -> bool:

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 InflowMethod = Literal["none", "penalty", "truncation", "truncation_with_penalty"]
+ClassName = Literal["inflow", "load", "ncs"]
+"""What noise is about: inflow of hydros, load of buses, availability of non-controllable sources."""
+Scheme = Literal["in_sample", "out_of_sample", "external", "historical"]
+
+
+@dataclass(frozen=True)
+class ScenarioSource:
+    """Where the noise of forward passes comes from, by class; and, in training, the openings."""
+
+    inflow: Scheme = "in_sample"
+    load: Scheme = "in_sample"
+    ncs: Scheme = "in_sample"
+    seed: int | None = None
+    """Of fresh noise; the opening tree has a seed of its own."""
+    historical_years: Sequence[int] | None = None
+    """Years whose inflows are replayed; ``None`` = all that the history covers."""
+    openings: Literal["generated", "file"] = "generated"
+
+    def scheme(self, name: ClassName) -> Scheme:
+        """Return the scheme of a class."""
+        schemes: dict[ClassName, Scheme] = {"inflow": self.inflow, "load": self.load, "ncs": self.ncs}
+        return schemes[name]
 
 
 @dataclass(frozen=True)
@@ -22,6 +45,17 @@ class TrainingOptions:
     """$ per unit of objective in the LPs; ``None`` lets the LP builder choose."""
     enumerated: bool = False
     """Every path through the tree is a forward pass, weighted by its probability."""
+    source: ScenarioSource = field(default_factory=ScenarioSource)
+
+
+@dataclass(frozen=True)
+class SimulationOptions:
+    """Options of simulation."""
+
+    num_scenarios: int = 2000
+    """0 with ``enumerated``."""
+    enumerated: bool = False
+    source: ScenarioSource = field(default_factory=ScenarioSource)
 
 
 @dataclass(frozen=True)

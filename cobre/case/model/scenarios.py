@@ -11,6 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.model.options import ClassName
+
 FloatArray = NDArray[np.float64]
 
 
@@ -100,6 +102,46 @@ class PreStudyStats:
 
 
 @dataclass(frozen=True, eq=False)
+class CorrelationGroup:
+    """Entities of one class whose noise is correlated.
+
+    Attributes
+    ----------
+    members
+        int64: positions of the entities in the case.
+    matrix
+        Correlations in the order of ``members``, as the file states them.
+    """
+
+    name: str
+    kind: ClassName
+    members: NDArray[np.int64]
+    matrix: FloatArray
+
+    def __repr__(self) -> str:
+        return f"CorrelationGroup({self.name!r}: {self.members.size} of {self.kind})"
+
+
+@dataclass(frozen=True, eq=False)
+class Correlation:
+    """How the noise of entities is correlated; entities in no group are independent.
+
+    Attributes
+    ----------
+    profiles
+        Groups that hold together, by name.
+    of_stage
+        Name of the profile of each study stage.
+    """
+
+    profiles: dict[str, tuple[CorrelationGroup, ...]]
+    of_stage: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"Correlation({len(self.profiles)} profiles)"
+
+
+@dataclass(frozen=True, eq=False)
 class Scenarios:
     """Statistics and scenarios.
 
@@ -131,6 +173,11 @@ class Scenarios:
         For each stage an array (scenario, bus), or ``None``.
     external_ncs
         For each stage an array (scenario, source) of availability shares, or ``None``.
+    correlation
+        How noise is correlated; ``None`` = not at all.
+    noise_openings
+        For each stage the given noise by (opening, entity): hydros, then buses with a load std > 0 at any
+        stage, then sources with statistics, each by id; ``None`` where openings are generated.
     """
 
     inflow_mean_m3s: FloatArray
@@ -149,6 +196,8 @@ class Scenarios:
     inflow_history: InflowHistory | None = None
     recent_observations: InflowHistory | None = None
     pre_study: PreStudyStats | None = None
+    correlation: Correlation | None = None
+    noise_openings: tuple[FloatArray, ...] | None = None
 
     @property
     def estimation_path(self) -> EstimationPath:
@@ -161,6 +210,15 @@ class Scenarios:
         if not self.has_inflow_stats:
             return "deterministic"
         return "user_provided_no_history" if given else "user_stats_white_noise"
+
+    def external(self, name: ClassName) -> tuple[FloatArray, ...] | None:
+        """Return the external scenarios of a class."""
+        libraries: dict[ClassName, tuple[FloatArray, ...] | None] = {
+            "inflow": self.external_inflow_m3s,
+            "load": self.external_load_mw,
+            "ncs": self.external_ncs,
+        }
+        return libraries[name]
 
     def __repr__(self) -> str:
         stages, hydros = self.inflow_mean_m3s.shape

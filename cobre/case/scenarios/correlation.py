@@ -8,21 +8,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case import layout
+from cobre.case.model import Correlation, CorrelationGroup
+from cobre.case.model.options import ClassName
 from cobre.case.problems import Reporter, known_ids, short_ids, suggest_name
 from cobre.case.scenarios.external import registry_of
-from cobre.case.schema.scenarios import CorrelationGroup, CorrelationProfile
+from cobre.case.schema.scenarios import CorrelationFile, CorrelationProfile
+from cobre.case.schema.scenarios import CorrelationGroup as GroupEntry
 from cobre.case.sources import Sources
 
 _FILE = layout.CORRELATION
 _SYMMETRY_TOLERANCE = 1e-10
-_EIGENVALUE_TOLERANCE = 1e-8
+EIGENVALUE_TOLERANCE = 1e-8
+"""Eigenvalues down to minus this are rounding errors."""
 _DEFAULT = "default"
+CLASSES: tuple[ClassName, ...] = ("inflow", "load", "ncs")
 
 
-def check_correlation(sources: Sources, reporter: Reporter) -> None:
-    """Check the correlation file; a file without any correlation changes nothing and is let through."""
+def load_correlation(sources: Sources, reporter: Reporter) -> Correlation | None:
+    """Check the correlation file.
+
+    Returns
+    -------
+    Correlation or None
+        ``None`` without a file, when anything is wrong with it, or stages or entities are not all known.
+    """
     if sources.correlation is None or sources.correlation.root is None:
-        return
+        return None
     file = sources.correlation.root
     before = len(reporter.errors)
     if not file.profiles:
@@ -68,22 +79,38 @@ def check_correlation(sources: Sources, reporter: Reporter) -> None:
             None,
             reporter,
         )
-    if len(reporter.errors) == before and any(
-        value != 0.0
-        for profile in file.profiles.values()
-        for group in profile.correlation_groups
-        for row, values in enumerate(group.matrix)
-        for value in values[row + 1 :]
-    ):
-        _report(
-            "NotImplemented",
-            "the file asks for correlated noise, which is not supported yet",
-            "profiles",
-            None,
-            reporter,
-            None,
-            "Remove the file to run the case with independent noise.",
+    return _resolve(file, sources) if len(reporter.errors) == before else None
+
+
+def _resolve(file: CorrelationFile, sources: Sources) -> Correlation | None:
+    """Return the correlation of a file without errors; ``None`` while stages or entities are not known."""
+    positions: dict[ClassName, dict[int, int]] = {}
+    for kind in CLASSES:
+        registry = registry_of(sources, kind)
+        if registry.ids is None:
+            return None
+        positions[kind] = {number: position for position, number in enumerate(sorted(registry.id_set))}
+    if sources.stages.ids is None:
+        return None
+    profiles = {}
+    for name, profile in sorted(file.profiles.items()):
+        profiles[name] = tuple(
+            _group(group, positions[group.entities[0].type])
+            for group in profile.correlation_groups
+            if group.entities
         )
+    usual = _DEFAULT if _DEFAULT in profiles else next(iter(profiles))
+    scheduled = {item.stage_id: item.profile_name for item in file.schedule or ()}
+    of_stage = tuple(scheduled.get(stage, usual) for stage in sorted(sources.stages.id_set))
+    return Correlation(profiles, of_stage)
+
+
+def _group(group: GroupEntry, position: dict[int, int]) -> CorrelationGroup:
+    members = np.array([position[member.id] for member in group.entities], np.int64)
+    matrix = np.array(group.matrix, np.float64)
+    for array in (members, matrix):
+        array.setflags(write=False)
+    return CorrelationGroup(group.name, group.entities[0].type, members, matrix)
 
 
 def _report(
@@ -143,7 +170,7 @@ def _check_profile(name: str, profile: CorrelationProfile, sources: Sources, rep
             )
 
 
-def _check_matrix(group: CorrelationGroup, place: str, reporter: Reporter) -> None:
+def _check_matrix(group: GroupEntry, place: str, reporter: Reporter) -> None:
     size = len(group.entities)
     field = f"{place}.matrix"
     lengths = [len(row) for row in group.matrix]
@@ -163,19 +190,26 @@ def _check_matrix(group: CorrelationGroup, place: str, reporter: Reporter) -> No
         _report("InvalidValue", f"{field} must have 1 on its diagonal", field, None, reporter)
     if (np.abs(matrix - matrix.T) > _SYMMETRY_TOLERANCE).any():
         _report("InvalidValue", f"{field} must be symmetric", field, None, reporter)
-    elif not _is_semidefinite(matrix):
+        return
+    lowest, change = _repair(matrix)
+    if lowest < -EIGENVALUE_TOLERANCE:
         reporter.warning(
             "ModelQuality",
-            f"{_FILE}: {field} is not positive semidefinite; its negative part is left out.",
+            f"{_FILE}: {field} is not positive semidefinite (lowest eigenvalue {lowest:.3g}); the nearest "
+            f"correlations that are possible together are used, which differ by up to {change:.3g}.",
             file=_FILE,
+            entity=f"correlation group {group.name!r}",
             field=field,
+            value=lowest,
             suggestion="Give correlations that are possible together.",
         )
 
 
-def _is_semidefinite(matrix: NDArray[np.float64]) -> bool:
-    try:
-        np.linalg.cholesky(matrix + _EIGENVALUE_TOLERANCE * np.eye(len(matrix)))
-    except np.linalg.LinAlgError:
-        return False
-    return True
+def _repair(matrix: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the lowest eigenvalue, and by how much a correlation changes when negative ones are left out."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
+    if values[0] >= -EIGENVALUE_TOLERANCE:
+        return float(values[0]), 0.0
+    possible = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    size = np.sqrt(np.diagonal(possible))
+    return float(values[0]), float(np.abs(possible / np.outer(size, size) - matrix).max())

@@ -1,16 +1,20 @@
-"""External scenarios: values by (stage, scenario, entity), to which nodes of the policy graph refer."""
+"""External scenarios: values by (stage, scenario, entity).
+
+Nodes of the policy graph refer to them; without such nodes forward passes draw them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case import layout
-from cobre.case.checks.config import external_classes
+from cobre.case.checks.config import external_classes, has_scenario_nodes, simulated_external_classes
 from cobre.case.documents import CaseDocuments
+from cobre.case.model.options import ClassName
 from cobre.case.parse import Parsed
 from cobre.case.problems import Reporter, short_ids
 from cobre.case.scenarios.rows import Rows
@@ -18,7 +22,6 @@ from cobre.case.sources import Sources
 from cobre.case.tables import read_table
 
 FloatArray = NDArray[np.float64]
-ClassName = Literal["inflow", "load", "ncs"]
 
 
 @dataclass(frozen=True)
@@ -66,11 +69,12 @@ def load_external(
     Returns
     -------
     dict or None
-        For each class with the scheme ``external``: by stage an array (scenario, entity), without scenarios
-        where the file has none. ``None`` when anything is wrong.
+        For each class with the scheme ``external``, in training or simulation: by stage an array (scenario,
+        entity), without scenarios where the file has none. ``None`` when anything is wrong.
     """
     before = len(reporter.errors)
     in_use = external_classes(sources)
+    simulated = simulated_external_classes(sources)
     found: dict[ClassName, tuple[FloatArray, ...]] = {}
     for name, file in FILES.items():
         if file.path not in sources.present:
@@ -85,16 +89,20 @@ def load_external(
                 )
             continue
         library = _read(files, file, registry_of(sources, name), sources.stages.ids, reporter)
-        if name not in in_use:
+        if library is not None and name in (*in_use, *simulated):
+            found[name] = library
+        if name not in in_use and name not in simulated:
             reporter.warning(
                 "SemanticAmbiguity",
                 f"{file.path}: the file is not used, since the training scheme of {name} is not 'external'.",
                 file=file.path,
                 suggestion=f'Set training.scenario_source.{name}.scheme to "external", or remove the file.',
             )
-        elif library is not None:
-            found[name] = library
-            _check_nodes(library, file, sources, reporter)
+        elif library is not None and name in in_use:
+            if has_scenario_nodes(sources):
+                _check_nodes(library, file, sources, reporter)
+            else:
+                _check_stages(library, file, sources, reporter)
     return found if len(reporter.errors) == before else None
 
 
@@ -197,3 +205,22 @@ def _check_nodes(
                 value=short_ids(unknown),
                 suggestion=f"Scenarios of that stage: {known}.",
             )
+
+
+def _check_stages(
+    library: tuple[FloatArray, ...], file: ExternalFile, sources: Sources, reporter: Reporter
+) -> None:
+    """Report stages without a scenario, which passes could not cross."""
+    stages = sorted(sources.stages.id_set)
+    without = [stage for stage, values in zip(stages, library, strict=True) if not len(values)]
+    if without:
+        reporter.error(
+            "DimensionMismatch",
+            f"{file.path}: stage {short_ids(without)} has no scenario, but all passes take one there.",
+            file=file.path,
+            entity=f"stage {short_ids(without)}",
+            field="stage_id",
+            value=short_ids(without),
+            rule="5b.45",
+            suggestion="Give at least one scenario of every study stage.",
+        )

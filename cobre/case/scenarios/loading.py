@@ -12,13 +12,14 @@ from cobre.case.checks.config import external_classes
 from cobre.case.checks.stages import pre_study_ids
 from cobre.case.documents import CaseDocuments
 from cobre.case.model import Scenarios
+from cobre.case.model.options import ClassName
 from cobre.case.parse import Parsed
 from cobre.case.problems import Reporter, short_ids
-from cobre.case.scenarios.correlation import check_correlation
-from cobre.case.scenarios.external import FILES, ClassName, load_external, registry_of, scenario_stages
+from cobre.case.scenarios.correlation import load_correlation
+from cobre.case.scenarios.external import FILES, load_external, registry_of, scenario_stages
 from cobre.case.scenarios.history import load_history, recent_observations
 from cobre.case.scenarios.inflow_models import load_annual, load_coefficients
-from cobre.case.scenarios.openings import check_openings
+from cobre.case.scenarios.openings import load_openings
 from cobre.case.scenarios.pre_study import pre_study_stats
 from cobre.case.sources import Sources
 from cobre.case.stats import AVAILABILITY, INFLOW, LOAD, SeasonalStats, StatsFile, read_stats, zero_stats
@@ -38,17 +39,18 @@ def load_scenarios(files: CaseDocuments, sources: Sources, reporter: Reporter) -
     stats = {name: _read_stats(files, name, registry_of(sources, name), sources, reporter) for name in _STATS}
     external = load_external(files, sources, reporter)
     _check_mixed(stats, sources, reporter)
-    check_correlation(sources, reporter)
     present = sources.present
     phi = load_coefficients(files, sources, reporter) if layout.INFLOW_AR in present else None
     annual = load_annual(files, sources, reporter) if layout.INFLOW_ANNUAL in present else None
     history = load_history(files, sources, reporter) if layout.INFLOW_HISTORY in present else None
+    correlation = load_correlation(sources, reporter)
+    _check_replays(sources, reporter)
     inflow, load, ncs = stats["inflow"], stats["load"], stats["ncs"]
     dimension = None
     if inflow is not None and load is not None and ncs is not None:
         noisy = int((load.std > 0).any(axis=0).sum())
         dimension = inflow.mean.shape[1] + noisy + int(ncs.has_rows.sum())
-    check_openings(files, sources, dimension, reporter)
+    openings = load_openings(files, sources, dimension, reporter)
     if len(reporter.errors) > before or inflow is None or load is None or ncs is None or external is None:
         return None
     return Scenarios(
@@ -68,6 +70,8 @@ def load_scenarios(files: CaseDocuments, sources: Sources, reporter: Reporter) -
         inflow_history=history,
         recent_observations=recent_observations(sources),
         pre_study=pre_study_stats(files, sources),
+        correlation=correlation,
+        noise_openings=openings,
     )
 
 
@@ -126,26 +130,79 @@ def _needed(name: ClassName, entities: Parsed[Any, Any], sources: Sources) -> ND
 
 
 def _check_mixed(stats: dict[ClassName, SeasonalStats | None], sources: Sources, reporter: Reporter) -> None:
-    """Refuse noise of a class at nodes whose other classes take an external scenario."""
-    in_use = external_classes(sources)
-    wanted = scenario_stages(sources)
-    if not in_use or not wanted or sources.stages.ids is None:
+    """Check the number of openings where all nodes of a stage take an external scenario.
+
+    They have openings of their own exactly where a class without external scenarios is random.
+    """
+    in_use, wanted, root = external_classes(sources), scenario_stages(sources), sources.stages.root
+    if not in_use or not wanted or sources.stages.ids is None or root is None or None in stats.values():
         return
-    stage_ids = np.array(sorted(sources.stages.id_set), np.int64)
-    rows = np.isin(stage_ids, sorted(wanted))
-    for name, table in stats.items():
-        if name in in_use or table is None:
+    stage_ids = sorted(sources.stages.id_set)
+    openings = {stage.id: stage.num_openings for stage in root.stages}
+    generated = {node.stage_id for node in root.policy_graph.nodes or () if node.scenario_id is None}
+    for position, stage in enumerate(stage_ids):
+        if stage not in wanted or stage in generated:
             continue
-        random = rows & (table.std > 0).any(axis=1)
-        if random.any():
-            where = short_ids(stage_ids[random].tolist())
-            path = _STATS[name].path
+        random = [
+            name
+            for name, table in stats.items()
+            if name not in in_use and table is not None and (table.std[position] > 0).any()
+        ]
+        entity, given = f"stage {stage}", openings.get(stage)
+        if random and given is None:
             reporter.error(
-                "NotImplemented",
-                f"{path}: {name} is random at stage {where}, where nodes take an external scenario; "
-                "generated noise beside external scenarios is not supported yet.",
-                file=path,
-                field=_STATS[name].std_column,
-                value=where,
-                suggestion=f"Give {name} in {FILES[name].path}, or a standard deviation of 0 there.",
+                "SchemaViolation",
+                f"{layout.STAGES}: num_openings of {entity} is missing; its nodes take an external scenario, "
+                f"but {' and '.join(random)} is random there.",
+                file=layout.STAGES,
+                entity=entity,
+                field="num_openings",
+                suggestion=f"Add num_openings, or give {random[0]} in {FILES[random[0]].path}.",
             )
+        elif given is not None and not random:
+            reporter.error(
+                "BusinessRuleViolation",
+                f"{layout.STAGES}: num_openings of {entity} is {given}, but all its nodes take an external "
+                "scenario and nothing else is random there.",
+                file=layout.STAGES,
+                entity=entity,
+                field="num_openings",
+                value=given,
+                suggestion="Remove num_openings from this stage.",
+            )
+
+
+def _check_replays(sources: Sources, reporter: Reporter) -> None:
+    """Check that there is a history where inflows are taken from it."""
+    if layout.INFLOW_HISTORY in sources.present:
+        return
+    config, stages = sources.config.root, sources.stages.root
+    if config is not None:
+        simulation = config.simulation.scenario_source if config.simulation is not None else None
+        for section, source in (("training", config.training.scenario_source), ("simulation", simulation)):
+            if source is not None and source.inflow is not None and source.inflow.scheme == "historical":
+                field = f"{section}.scenario_source.inflow.scheme"
+                reporter.error(
+                    "FileNotFound",
+                    f"{layout.CONFIG}: {field} is 'historical', but there is no {layout.INFLOW_HISTORY}.",
+                    file=layout.CONFIG,
+                    field=field,
+                    value="historical",
+                    suggestion="Add the file, or use another scheme.",
+                )
+    replaying = [
+        stage.id
+        for stage in (stages.stages if stages is not None else ())
+        if stage.id >= 0 and stage.sampling_method == "historical_residuals"
+    ]
+    if replaying:
+        reporter.error(
+            "FileNotFound",
+            f"{layout.STAGES}: sampling_method of stage {short_ids(replaying)} is 'historical_residuals', "
+            f"but there is no {layout.INFLOW_HISTORY}.",
+            file=layout.STAGES,
+            entity=f"stage {short_ids(replaying)}",
+            field="sampling_method",
+            value="historical_residuals",
+            suggestion="Add the file, or use another method.",
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre.case import layout
 from cobre.case.documents import CaseDocuments
@@ -11,23 +12,32 @@ from cobre.case.scenarios.rows import Rows
 from cobre.case.sources import Sources
 from cobre.case.tables import read_table
 
-_FEATURE = f"openings read from {layout.NOISE_OPENINGS}"
+FloatArray = NDArray[np.float64]
 
 
-def check_openings(files: CaseDocuments, sources: Sources, dimension: int | None, reporter: Reporter) -> None:
-    """Check the file of openings, and whether it is asked for.
+def load_openings(
+    files: CaseDocuments, sources: Sources, dimension: int | None, reporter: Reporter
+) -> tuple[FloatArray, ...] | None:
+    """Read and check the file of openings, and whether it is asked for.
 
     Parameters
     ----------
     dimension
         Number of random entities (hydros, buses with noise, sources with statistics); ``None`` = not known.
+
+    Returns
+    -------
+    tuple or None
+        For each stage the noise by (opening, entity); a stage without generated openings has one of zeros.
+        ``None`` where openings are generated, or when anything is wrong.
     """
     config = sources.config.root
     source = config.training.scenario_source if config is not None else None
     wanted = source is not None and source.openings is not None and source.openings.source == "file"
     path = layout.NOISE_OPENINGS
+    found = None
     if path in sources.present:
-        _check_file(files, sources, dimension, reporter)
+        found = _read(files, sources, dimension, reporter)
         if config is not None and not wanted:
             reporter.warning(
                 "SemanticAmbiguity",
@@ -44,32 +54,27 @@ def check_openings(files: CaseDocuments, sources: Sources, dimension: int | None
             value="file",
             suggestion="Add the file, or use generated openings.",
         )
-    if wanted:
-        reporter.error(
-            "NotImplemented",
-            f'{layout.CONFIG}: training.scenario_source.openings.source = "file" asks for {_FEATURE}, which '
-            "is not supported yet.",
-            file=layout.CONFIG,
-            field="training.scenario_source.openings.source",
-            value="file",
-            suggestion="Remove the key or set it to its default to run the case without this feature.",
-        )
+    return found if wanted else None
 
 
-def _check_file(files: CaseDocuments, sources: Sources, dimension: int | None, reporter: Reporter) -> None:
+def _read(
+    files: CaseDocuments, sources: Sources, dimension: int | None, reporter: Reporter
+) -> tuple[FloatArray, ...] | None:
     columns = {"stage_id": "id", "opening_index": "id", "entity_index": "id", "value": "value"}
     table = read_table(files, layout.NOISE_OPENINGS, columns, reporter)  # type: ignore[arg-type]
     if table is None:
-        return
+        return None
     rows = Rows(table, layout.NOISE_OPENINGS, "stage", "stage_id", {}, reporter)
     rows.finite("value")
     good = rows.ignored_stages(sources.stages.ids)
     rows.unique("stage_id", "opening_index", "entity_index")
     if not rows.clean or dimension is None or sources.stages.ids is None:
-        return
+        return None
+    found = []
     openings = {stage.id: stage.num_openings for stage in sources.stages.items}
     for stage, count in sorted(openings.items()):
         if count is None:
+            found.append(np.zeros((1, dimension)))
             continue
         at = np.flatnonzero(good & (table["stage_id"] == stage))
         opening, entity = table["opening_index"][at], table["entity_index"][at]
@@ -87,3 +92,9 @@ def _check_file(files: CaseDocuments, sources: Sources, dimension: int | None, r
                 field="opening_index",
                 value=int(at.size),
             )
+            continue
+        values = np.empty((count, dimension))
+        values[opening, entity] = table["value"][at]
+        values.setflags(write=False)
+        found.append(values)
+    return tuple(found) if rows.clean else None

@@ -25,6 +25,17 @@ Month = Annotated[int, Field(ge=1, le=12)]
 Day = Annotated[int, Field(ge=1, le=31)]
 
 
+SAMPLING_METHODS = (
+    "saa",
+    "lhs",
+    "qmc_sobol",
+    "qmc_halton",
+    "owen_sobol",
+    "owen_halton",
+    "historical_residuals",
+)
+
+
 class BlockEntry(FormatModel):
     """A load block of a stage."""
 
@@ -132,10 +143,20 @@ class StageEntry(FormatModel):
     ] = None
     """How the cost of later stages is weighed; the expectation unless given."""
     sampling_method: Annotated[
-        Literal["saa", "lhs", "qmc_sobol", "qmc_halton", "historical_residuals", "selective"] | None,
-        unsupported("a sampling method other than 'saa'", "saa"),
+        Literal[
+            "saa",
+            "lhs",
+            "qmc_sobol",
+            "qmc_halton",
+            "owen_sobol",
+            "owen_halton",
+            "historical_residuals",
+            "selective",
+        ]
+        | None,
+        unsupported("selecting representative openings", *SAMPLING_METHODS),
     ] = None
-    """``saa`` unless given."""
+    """How openings are drawn, and fresh noise of forward passes; ``saa`` unless given."""
     annual_discount_rate_override: DiscountOverride | None = None
     """Annual discount rate of the cost of later stages, as a fraction."""
 
