@@ -66,6 +66,17 @@ class CobreError(Exception):
     def __str__(self) -> str:
         return f"{self.message} ({self.suggestion})" if self.suggestion else self.message
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By its fields: the constructors of subclasses take other arguments than the message.
+        return _rebuild_error, (type(self), self.args, dict(self.__dict__))
+
+
+def _rebuild_error(kind: type[CobreError], arguments: tuple[Any, ...], fields: dict[str, Any]) -> CobreError:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    error.__dict__.update(fields)
+    return error
+
 
 class ValidationError(CobreError, ValueError):
     """A case (or an argument) is wrong; carries every fault that was found."""
