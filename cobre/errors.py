@@ -43,7 +43,15 @@ class Problem:
 
 
 class CobreError(Exception):
-    """Base of all errors of cobre."""
+    """Base of all errors of cobre.
+
+    Attributes
+    ----------
+    on_all_ranks
+        Whether the ranks of a job have agreed to raise it together; what one rank tells is then told by all.
+    """
+
+    on_all_ranks: bool = False
 
     def __init__(
         self,

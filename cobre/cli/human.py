@@ -75,7 +75,7 @@ class HumanView(View):
             outcome.show(self.out)
         if outcome.warnings and not self._quiet:
             show_problems(self.err, outcome.warnings, "warning")
-        if outcome.exit_code == ExitCode.INTERRUPTED:
+        if outcome.exit_code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
             for problem in outcome.errors:
                 show_line(self.err, 0, Text(printable(f"interrupted: {problem.message}"), "bold yellow"))
         else:

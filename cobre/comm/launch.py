@@ -80,7 +80,7 @@ def launch(
         Give up after so many seconds.
     on_progress
         Called here with ``(rank, item)`` for each ``progress(item)`` and ``ask(item)`` of a rank, while it
-        runs; items of one rank come in their order. Whether it returns something true is what ``ask`` answers.
+        runs; items of one rank come in their order. ``ask`` answers whether it returned something true.
     pin
         Give each rank CPUs of its own, if there are at least as many CPUs as ranks.
     environment

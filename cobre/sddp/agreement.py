@@ -1,6 +1,6 @@
 """How ranks agree outside of the kernels: numbers from all, errors of one, and the same study everywhere.
 
-Nothing that comes from another rank is unpickled: errors travel as JSON, and no text is longer than it may be.
+Nothing that comes from another rank is unpickled: errors travel as JSON, and texts have a longest length.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from cobre.comm import CommError, Communicator, ReduceOp
 from cobre.errors import CobreError, Problem, SolverError, ValidationError
 
 _LONGEST_TEXT_BYTES = 1 << 20
+_LONGEST_SHORT_MESSAGE = 1000
 _PLACE = ("stage", "iteration", "scenario", "opening", "solver_status")
 
 
@@ -70,7 +71,10 @@ def failing_together(comm: Communicator) -> Iterator[None]:
 
 
 def raise_together(comm: Communicator, error: CobreError | None) -> None:
-    """Raise on all ranks what one of them has to tell, if any has; collective."""
+    """Raise on all ranks what one of them has to tell, if any has; collective.
+
+    The error says that it did so (:attr:`~cobre.errors.CobreError.on_all_ranks`).
+    """
     if comm.size == 1:
         if error is not None:
             raise error
@@ -79,19 +83,20 @@ def raise_together(comm: Communicator, error: CobreError | None) -> None:
         return
     texts = gather_texts(comm, "" if error is None else _error_text(error))
     rank, text = next((rank, text) for rank, text in enumerate(texts) if text)
-    raise error if error is not None and rank == comm.rank else _error_of(text, rank)
+    raised = error if error is not None and rank == comm.rank else _error_of(text, rank)
+    raised.on_all_ranks = True
+    raise raised
 
 
 def _error_text(error: CobreError) -> str:
     document = {
         "type": type(error).__name__,
-        "message": error.message,
         "problems": [problem.as_dict() for problem in error.problems],
     }
     text = json.dumps(document, default=str)
     if len(text.encode()) > _LONGEST_TEXT_BYTES:  # what was cut could not be read
-        short = {"kind": error.kind, "message": error.message[:1000], "context": {}, "suggestion": None}
-        text = json.dumps({"type": "CobreError", "problems": [short]})
+        short = Problem(error.kind, error.message[:_LONGEST_SHORT_MESSAGE])
+        text = json.dumps({"type": "CobreError", "problems": [short.as_dict()]})
     return text
 
 
@@ -121,12 +126,14 @@ def require_same_study(comm: Communicator, *parts: Any) -> None:
     digests = gather_texts(comm, study_digest(*parts))
     different = [rank for rank, digest in enumerate(digests) if digest != digests[0]]
     if different:
-        raise CobreError(
+        error = CobreError(
             "IncompatibleSettings",
             f"rank {different[0]} has built another study than rank 0",
             {"ranks": different},
             "give all ranks the same files of the case, the same options, and the same versions of cobre",
         )
+        error.on_all_ranks = True
+        raise error
 
 
 def study_digest(*parts: Any) -> str:

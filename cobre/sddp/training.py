@@ -99,7 +99,9 @@ def train(
         return session.run(on_iteration)
 
 
-def check_arguments(iterations: int | None, seed: int | None, threads: int | None) -> None:
+def check_arguments(
+    iterations: int | None, seed: int | None, threads: int | None, ranks: int | None = None
+) -> None:
     """Raise a ``ValidationError`` that names every argument that is out of range."""
     problems = [
         Problem("InvalidValue", f"{name} must be {rule}, not {value}", {"field": name, "value": value})
@@ -107,6 +109,7 @@ def check_arguments(iterations: int | None, seed: int | None, threads: int | Non
             ("iterations", iterations, 1, "1 or more"),
             ("seed", seed, 0, "0 or more"),
             ("threads", threads, 1, "1 or more"),
+            ("ranks", ranks, 1, "1 or more"),
         )
         if value is not None and value < lowest
     ]
@@ -127,12 +130,11 @@ class _Session:
         self.began = time.perf_counter()
         self.entry = entry_of(comm.backend)
         self.timings: list[RankTiming] = []
-        use_threads(threads)
-        with failing_together(comm):
-            # What compiles is guarded, so that processes starting together compile once. Ranks that wait
-            # for each other must do so outside, or one would wait for the lock and hold up its holder.
-            with compile_guard("study"):
-                self._build()
+        # What compiles is guarded, so that processes starting together compile once. Ranks that wait for each
+        # other must do so outside, or one would wait for the lock and hold up its holder.
+        with failing_together(comm), compile_guard("study"):
+            use_threads(threads)
+            self._build()
         require_same_study(comm, *self._study_facts())
         self._allocate(resources)
         with compile_guard(f"train-{comm.backend}"):
