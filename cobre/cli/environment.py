@@ -24,9 +24,9 @@ def default_threads(environment: Mapping[str, str] | None = None, ranks: int | N
         When the variable that decides does not hold a positive whole number.
     """
     try:
-        return (
-            (requested_threads(environment) or 1) if ranks is None else threads_of_ranks(ranks, environment)
-        )
+        if ranks is not None:
+            return threads_of_ranks(ranks, environment)
+        return requested_threads(environment) or 1
     except CobreError as error:
         raise ConfigurationError(error.kind, error.message, error.context, error.suggestion) from None
 

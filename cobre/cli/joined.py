@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cobre.cli.directories import choose_output
@@ -76,7 +75,7 @@ def _train(
     case = _load_everywhere(comm, request, view, outcome)
     if case is None:
         return
-    output = Path()
+    output = (request.output or case.path / "output").absolute()
     with failing_together(comm):
         if comm.rank == _ROOT:
             output, warnings = choose_output(case.path, request.output)
@@ -91,9 +90,8 @@ def _train(
             view.iteration(record)
             return interrupts.requested
 
-        failures = output if comm.rank == _ROOT else None
         result = train(
-            case, communicator=comm, threads=count, on_iteration=on_iteration, failure_directory=failures
+            case, communicator=comm, threads=count, on_iteration=on_iteration, failure_directory=output
         )
         with failing_together(comm):
             if comm.rank == _ROOT:

@@ -1,5 +1,4 @@
-"""SIGINT and SIGTERM during training: the first asks to stop at the end of the iteration, the second stops
-at once.
+"""SIGINT and SIGTERM during training: one asks to stop at the end of the iteration, a second stops at once.
 
 Python runs its signal handlers only when compiled code returns, which may take as long as an iteration. A
 thread that reads the signal's wake-up pipe therefore answers at once, and ends the process on the second

@@ -1,7 +1,7 @@
 """``cobre train``: load a case, train a policy, write the results.
 
-Training runs in this process, on ranks that this process starts (``--ranks``), or on the ranks of the job that
-this process was launched in (:mod:`cobre.cli.joined`).
+Training runs in this process, on ranks that this process starts (``--ranks``), or on the ranks of the job
+that this process was launched in (:mod:`cobre.cli.joined`).
 """
 
 from __future__ import annotations
