@@ -16,16 +16,18 @@ from cobre._version import __version__
 
 if TYPE_CHECKING:
     from cobre.case import load as load_case
-    from cobre.errors import CobreError, OutputError, Problem, SolverError, ValidationError
-    from cobre.sddp import TrainingResult, train
+    from cobre.errors import CobreError, OutputError, Problem, SolverError, ValidationError, WorkerError
+    from cobre.sddp import Study, TrainingResult, train
 
 __all__ = [
     "CobreError",
     "OutputError",
     "Problem",
     "SolverError",
+    "Study",
     "TrainingResult",
     "ValidationError",
+    "WorkerError",
     "__version__",
     "load_case",
     "train",
@@ -38,8 +40,10 @@ __getattr__, __dir__ = lazy_names(
         "OutputError": "cobre.errors:OutputError",
         "Problem": "cobre.errors:Problem",
         "SolverError": "cobre.errors:SolverError",
+        "Study": "cobre.sddp.study:Study",
         "TrainingResult": "cobre.sddp.progress:TrainingResult",
         "ValidationError": "cobre.errors:ValidationError",
+        "WorkerError": "cobre.errors:WorkerError",
         "load_case": "cobre.case:load",
         "train": "cobre.sddp.training:train",
     },

@@ -43,7 +43,15 @@ class Problem:
 
 
 class CobreError(Exception):
-    """Base of all errors of cobre."""
+    """Base of all errors of cobre.
+
+    Attributes
+    ----------
+    on_all_ranks
+        Whether the ranks of a job have agreed to raise it together; what one rank tells is then told by all.
+    """
+
+    on_all_ranks: bool = False
 
     def __init__(
         self,
@@ -65,6 +73,17 @@ class CobreError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} ({self.suggestion})" if self.suggestion else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By its fields: the constructors of subclasses take other arguments than the message.
+        return _rebuild_error, (type(self), self.args, dict(self.__dict__))
+
+
+def _rebuild_error(kind: type[CobreError], arguments: tuple[Any, ...], fields: dict[str, Any]) -> CobreError:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    error.__dict__.update(fields)
+    return error
 
 
 class ValidationError(CobreError, ValueError):

@@ -19,7 +19,7 @@ from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import run_command
 from cobre.cli.streams import safe_streams
-from cobre.cli.views import OutputFormat, StreamFormat, make_view
+from cobre.cli.views import OutputFormat, RankView, StreamFormat, make_view
 from cobre.errors import Problem
 
 _UsageError: Any = typer.BadParameter.__base__  # click's, which newer versions of typer carry inside
@@ -36,7 +36,8 @@ _HELP = (
 _TRAIN_HELP = (
     "Train a policy for a case and write it, with its convergence, to the output directory.\n\n"
     "The first run compiles the kernels, which takes about a minute ('cobre warmup' does so ahead); later "
-    "runs load them. Ctrl-C stops at the end of the iteration and keeps the results so far."
+    "runs load them. Ctrl-C or SIGTERM stops all ranks at the end of the iteration and keeps the results so "
+    "far; a second one stops at once."
 )
 _INIT_HELP = (
     "Write a new case to start from: small, complete, ready to train, with a README.md that says what it is. "
@@ -60,7 +61,7 @@ _LAUNCH_HELP = (
 _EXIT_CODES = (
     "Exit codes: 0 success; 1 wrong arguments; 2 wrong run configuration (environment, output directory); "
     "3 wrong input (the case); 4 failure of the solver, the communication or cobre itself; "
-    "130 stopped by Ctrl-C."
+    "130 stopped by Ctrl-C; 143 ended by SIGTERM before there were results (with results: 0)."
 )
 _MAX_SEED = 2**64 - 1
 _MAX_ITERATIONS = 2**31 - 1
@@ -71,6 +72,25 @@ class LaunchBackend(str, enum.Enum):
 
     SHM = "shm"
     TCP = "tcp"
+
+
+class TrainBackend(str, enum.Enum):
+    """How the ranks of ``cobre train`` talk."""
+
+    AUTO = "auto"
+    SHM = "shm"
+    TCP = "tcp"
+    MPI = "mpi"
+    LOCAL = "local"
+
+
+class KernelBackend(str, enum.Enum):
+    """Backends whose kernels ``cobre warmup`` can compile."""
+
+    LOCAL = "local"
+    SHM = "shm"
+    TCP = "tcp"
+    MPI = "mpi"
 
 
 class TemplateName(str, enum.Enum):
@@ -120,6 +140,7 @@ def _root(
     help=_TRAIN_HELP,
     epilog="Examples:\n\ncobre train examples/random-inflow\n\n"
     "cobre train CASE --iterations 50 --threads 4 --output results\n\n"
+    "cobre train CASE --ranks 4\n\nmpiexec -n 4 python -m cobre.sddp train CASE\n\n"
     "cobre train CASE --output-format json > result.json\n\n" + _EXIT_CODES,
 )
 def _train(
@@ -148,9 +169,27 @@ def _train(
             "--threads",
             min=1,
             metavar="N",
-            help="Default COBRE_NUM_THREADS, else SLURM_CPUS_PER_TASK, else 1. Results do not depend on it.",
+            help="Of each rank. Default COBRE_NUM_THREADS, else SLURM_CPUS_PER_TASK, else 1, with several "
+            "ranks processors / ranks. Results do not depend on it.",
         ),
     ] = None,
+    ranks: Annotated[
+        int | None,
+        typer.Option(
+            "--ranks",
+            min=1,
+            metavar="N",
+            help="Start so many processes and train on all of them. Results do not depend on it.",
+        ),
+    ] = None,
+    backend: Annotated[
+        TrainBackend,
+        typer.Option(
+            "--backend",
+            help="How ranks talk. By default shm with --ranks, else as the launcher of this process has set "
+            "it up (mpiexec, cobre launch, COBRE_COMM_BACKEND).",
+        ),
+    ] = TrainBackend.AUTO,
     output_format: Annotated[
         StreamFormat,
         typer.Option(
@@ -166,8 +205,8 @@ def _train(
     """Run ``cobre train``."""
     from cobre.cli.train import TrainRequest, train_command
 
-    view = make_view("train", output_format, quiet=quiet, progress=not no_progress)
-    request = TrainRequest(case, output, iterations, seed, threads)
+    view = RankView(make_view("train", output_format, quiet=quiet, progress=not no_progress))
+    request = TrainRequest(case, output, iterations, seed, threads, ranks, backend.value)
     return run_command("train", view, lambda outcome: train_command(request, view, outcome))
 
 
@@ -243,12 +282,18 @@ def _schema(
 
 
 @app.command("warmup", help=_WARMUP_HELP, epilog=_EXIT_CODES)
-def _warmup(output_format: FormatOption = OutputFormat.HUMAN, quiet: QuietOption = False) -> int:
+def _warmup(
+    backend: Annotated[
+        KernelBackend, typer.Option("--backend", help="The communicator whose kernels are compiled.")
+    ] = KernelBackend.LOCAL,
+    output_format: FormatOption = OutputFormat.HUMAN,
+    quiet: QuietOption = False,
+) -> int:
     """Run ``cobre warmup``."""
     from cobre.cli.information import warmup_command
 
     view = make_view("warmup", output_format, quiet=quiet)
-    return run_command("warmup", view, warmup_command)
+    return run_command("warmup", view, lambda outcome: warmup_command(outcome, backend.value))
 
 
 @app.command("version", help="Print the versions of cobre and of the libraries it uses.", epilog=_EXIT_CODES)

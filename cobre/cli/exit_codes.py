@@ -21,13 +21,15 @@ class ExitCode(enum.IntEnum):
     """A solver, a communicator or cobre itself failed."""
     INTERRUPTED = 130
     """Stopped by SIGINT."""
+    TERMINATED = 143
+    """Ended by SIGTERM before there was anything to keep."""
 
 
 class ConfigurationError(CobreError, ValueError):
     """The run is configured wrongly: an environment variable, or where it shall write."""
 
 
-_ARGUMENT_FIELDS = frozenset({"iterations", "seed", "threads"})
+_ARGUMENT_FIELDS = frozenset({"iterations", "seed", "threads", "ranks"})
 _CONFIGURATION_KINDS = frozenset({"CacheUnavailable", "UnsafeCacheDirectory"})
 
 

@@ -75,7 +75,7 @@ class HumanView(View):
             outcome.show(self.out)
         if outcome.warnings and not self._quiet:
             show_problems(self.err, outcome.warnings, "warning")
-        if outcome.exit_code == ExitCode.INTERRUPTED:
+        if outcome.exit_code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
             for problem in outcome.errors:
                 show_line(self.err, 0, Text(printable(f"interrupted: {problem.message}"), "bold yellow"))
         else:
@@ -90,13 +90,16 @@ class HumanView(View):
 
 
 def _describe(facts: Mapping[str, Any]) -> str:
-    passes, threads = facts["forward_passes"], facts["threads_per_rank"]
+    passes, threads, ranks = facts["forward_passes"], facts["threads_per_rank"], facts["ranks"]
+    workers = _plural(threads, "thread")
+    if ranks > 1:
+        workers = f"{ranks} ranks of {workers}"
     return (
         f"Training {facts['case']}: "
         f"{_plural(facts['stages'], 'stage')}, {_plural(facts['hydros'], 'hydro')}, "
         f"{_plural(facts['thermals'], 'thermal')}, {_plural(facts['buses'], 'bus', 'buses')}, "
         f"{_plural(facts['lines'], 'line')}; {_plural(facts['max_iterations'], 'iteration')} of "
-        f"{_plural(passes, 'forward pass', 'forward passes')}, {_plural(threads, 'thread')}"
+        f"{_plural(passes, 'forward pass', 'forward passes')}, {workers}"
     )
 
 

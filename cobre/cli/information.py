@@ -43,12 +43,13 @@ def _show_version(console: Console, data: dict[str, Any]) -> None:
     show_table(console, f"cobre {data['version']}", rows)
 
 
-def warmup_command(outcome: Outcome) -> None:
+def warmup_command(outcome: Outcome, backend: str = "local") -> None:
     """Carry out ``cobre warmup``: compile the kernels into the cache, or find them there."""
     from cobre.sddp.warmup import warm_kernels
 
-    report = warm_kernels()
+    report = warm_kernels(backend)
     data: dict[str, Any] = {
+        "backend": backend,
         "cache_directory": str(report.cache_directory),
         "cache_hits": report.hits,
         "cache_misses": report.misses,
@@ -62,6 +63,7 @@ def _show_warmup(console: Console, data: dict[str, Any]) -> None:
     from cobre.cli.human import show_table
 
     rows = {
+        "backend": data["backend"],
         "cache": data["cache_directory"],
         "loaded": str(data["cache_hits"]),
         "compiled": str(data["cache_misses"]),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from cobre.cli.environment import DEBUG_VARIABLE, debugging
 from cobre.cli.exit_codes import ExitCode, exit_code_of
 from cobre.cli.outcome import Outcome
+from cobre.cli.signals import Terminated
 from cobre.cli.views import View
 from cobre.errors import CobreError, Problem
 
@@ -31,21 +32,29 @@ def run_command(command: str, view: View, body: Callable[[Outcome], None]) -> in
     outcome = Outcome(command)
     try:
         body(outcome)
-    except CobreError as error:
-        outcome.fail(exit_code_of(error), error.problems)
-    except KeyboardInterrupt as interrupt:
-        outcome.fail(ExitCode.INTERRUPTED, [interrupted(str(interrupt) or NOTHING_WRITTEN)])
-    except MemoryError as error:
-        outcome.fail(ExitCode.RUNTIME, [_out_of_memory(error)])
-    except Exception as error:
-        outcome.fail(ExitCode.RUNTIME, [_internal_error(error)])
+    except (KeyboardInterrupt, Exception) as error:
+        record_failure(outcome, error)
     view.finish(outcome)
     return int(outcome.exit_code)
 
 
-def interrupted(message: str) -> Problem:
-    """Return the problem that stands for SIGINT."""
-    return Problem("Interrupted", message, {"signal": "SIGINT"})
+def record_failure(outcome: Outcome, error: BaseException) -> None:
+    """Fill into the outcome what an exception means for the command."""
+    if isinstance(error, CobreError):
+        outcome.fail(exit_code_of(error), error.problems)
+    elif isinstance(error, Terminated):
+        outcome.fail(ExitCode.TERMINATED, [interrupted(NOTHING_WRITTEN, "SIGTERM")])
+    elif isinstance(error, KeyboardInterrupt):
+        outcome.fail(ExitCode.INTERRUPTED, [interrupted(str(error) or NOTHING_WRITTEN)])
+    elif isinstance(error, MemoryError):
+        outcome.fail(ExitCode.RUNTIME, [_out_of_memory(error)])
+    else:
+        outcome.fail(ExitCode.RUNTIME, [_internal_error(error)])
+
+
+def interrupted(message: str, signal_name: str = "SIGINT") -> Problem:
+    """Return the problem that stands for a signal."""
+    return Problem("Interrupted", message, {"signal": signal_name})
 
 
 def _out_of_memory(error: MemoryError) -> Problem:
@@ -57,9 +66,9 @@ def _out_of_memory(error: MemoryError) -> Problem:
     )
 
 
-def _internal_error(error: Exception) -> Problem:
+def _internal_error(error: BaseException) -> Problem:
     if debugging():
-        traceback.print_exc(file=sys.stderr)
+        traceback.print_exception(error, file=sys.stderr)
         suggestion = "please report this, with the traceback"
     else:
         suggestion = f"this is a fault of cobre: set {DEBUG_VARIABLE}=1 to see the traceback, and report it"

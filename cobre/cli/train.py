@@ -1,28 +1,36 @@
-"""``cobre train``: load a case, train a policy, write the results."""
+"""``cobre train``: load a case, train a policy, write the results.
+
+Training runs in this process, on ranks that this process starts (``--ranks``), or on the ranks of the job
+that this process was launched in (:mod:`cobre.cli.joined`).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cobre.cli.directories import choose_output
-from cobre.cli.environment import default_threads, reserve_threads, usable_cpus
+from cobre.cli.environment import default_threads, reserve_threads
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import interrupted
 from cobre.cli.signals import Interrupts
-from cobre.cli.views import View
-from cobre.errors import Problem
+from cobre.cli.train_report import result_data, show_result, terminated_facts, training_facts
+from cobre.cli.views import RankView, View
+from cobre.errors import CobreError, Problem, WorkerError
+from cobre.sddp.cpus import pin_libraries, usable_cpus
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from cobre.case.model import Case
     from cobre.sddp import IterationRecord, TrainingResult
+
+    Trainer = Callable[[Callable[[IterationRecord], bool]], TrainingResult]
 
 
 @dataclass(frozen=True)
@@ -34,18 +42,104 @@ class TrainRequest:
     iterations: int | None = None
     seed: int | None = None
     threads: int | None = None
+    ranks: int | None = None
+    backend: str = "auto"
 
 
-def train_command(request: TrainRequest, view: View, outcome: Outcome) -> None:
+def train_command(request: TrainRequest, view: RankView, outcome: Outcome) -> None:
     """Carry out ``cobre train``; fills the outcome in and raises what goes wrong."""
-    threads = _threads(request, outcome)
-    case = _load(request, outcome)
+    from cobre.comm.selection import explain_selection
+
+    pin_libraries()
+    ranks = 1 if request.backend == "local" or request.ranks is None else request.ranks
+    if ranks > 1:
+        _train_started_ranks(request, ranks, view, outcome)
+        return
+    selection = explain_selection(request.backend)
+    if selection.error is None and selection.backend != "local":
+        from cobre.cli.joined import train_joined
+
+        train_joined(request, view, outcome)
+        return
+    _train_alone(request, view, outcome)
+
+
+def _train_alone(request: TrainRequest, view: View, outcome: Outcome) -> None:
+    threads = request.threads or default_threads()
+    if threads > usable_cpus():
+        warn_of_threads(outcome, threads)
+        reserve_threads(threads)
+    case = load_case(request, outcome)
     if case is None:
         return
+
+    def trainer(on_iteration: Callable[[IterationRecord], bool]) -> TrainingResult:
+        from cobre.sddp import Study  # imports Numba, HiGHS: only once the input is known to be good
+
+        return Study(case).train(
+            threads=threads, backend=request.backend, on_iteration=on_iteration, failure_directory=output
+        )
+
     output, warnings = choose_output(case.path, request.output)
     outcome.warnings += warnings
-    started_at = _now()
-    view.started(_facts(case, threads, output))
+    _train_and_write(case, 1, threads, output, trainer, view, outcome)
+
+
+def _train_started_ranks(request: TrainRequest, ranks: int, view: View, outcome: Outcome) -> None:
+    from cobre.sddp.study import refuse_nested_job
+
+    refuse_nested_job(ranks)
+    threads = request.threads or default_threads(ranks=ranks)
+    if ranks * threads > usable_cpus():
+        warn_of_threads(outcome, ranks * threads)
+    case = load_case(request, outcome)
+    if case is None:
+        return
+
+    def trainer(on_iteration: Callable[[IterationRecord], bool]) -> TrainingResult:
+        from cobre.sddp.workers import train_on_ranks
+
+        try:
+            return train_on_ranks(
+                case,
+                ranks,
+                threads=threads,
+                backend=request.backend,
+                on_iteration=on_iteration,
+                failure_directory=output,
+            )
+        except WorkerError as error:
+            # What all ranks have to tell is told best in its own words.
+            if isinstance(error.inner, CobreError) and error.inner.on_all_ranks:
+                raise error.inner from None
+            raise
+
+    output, warnings = choose_output(case.path, request.output)
+    outcome.warnings += warnings
+    _train_and_write(case, ranks, threads, output, trainer, view, outcome)
+
+
+def _train_and_write(
+    case: Case, ranks: int, threads: int, output: Path, trainer: Trainer, view: View, outcome: Outcome
+) -> None:
+    """Train, write and tell, on the only process that does so."""
+    started_at = now()
+    view.started(training_facts(case, ranks, threads, output))
+    with watch_signals(view, outcome) as interrupts:
+
+        def on_iteration(record: IterationRecord) -> bool:
+            interrupts.saving = True
+            view.iteration(record)
+            return interrupts.requested
+
+        result = trainer(on_iteration)
+        finish_training(case, result, output, started_at, view, outcome)
+    conclude(result, output, outcome, stopped=interrupts.requested, by_sigint=interrupts.interrupted)
+
+
+@contextmanager
+def watch_signals(view: View, outcome: Outcome) -> Iterator[Interrupts]:
+    """Watch for signals that ask to stop, and answer them."""
 
     def abort() -> None:
         # Compiled code holds the main thread: nobody else can end the process.
@@ -59,48 +153,65 @@ def train_command(request: TrainRequest, view: View, outcome: Outcome) -> None:
         view.notice(f"stopping{when}; press Ctrl-C again to stop at once")
 
     with Interrupts(acknowledge, abort) as interrupts:
-
-        def on_iteration(record: IterationRecord) -> bool:
-            interrupts.saving = True
-            view.iteration(record)
-            return interrupts.requested
-
-        from cobre.sddp import train  # imports Numba and loads HiGHS: only once the input is known to be good
-
-        result = train(case, threads=threads, on_iteration=on_iteration, failure_directory=output)
-        outcome.warnings += result.warnings
-        status = "partial" if result.termination_reason == "graceful_shutdown" else "complete"
-        view.terminated(_terminated(result))
-        outcome.data = _data(case, result, output, status)
-        outcome.summary = {"status": status, "total_time_ms": round(result.total_time_ms, 3)}
-        try:
-            _write(output, case, result, started_at, status)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"the results in {output} are incomplete") from None
-        stopped = interrupts.requested
-    outcome.show = lambda console: _show(console, case, result, output, status)
-    if stopped:
-        done = "training was complete" if status == "complete" else f"after {result.iterations} iterations"
-        outcome.fail(ExitCode.INTERRUPTED, [interrupted(f"{done}; the results so far are in {output}")])
+        yield interrupts
 
 
-def _threads(request: TrainRequest, outcome: Outcome) -> int:
-    threads = default_threads() if request.threads is None else request.threads
+def finish_training(
+    case: Case,
+    result: TrainingResult,
+    output: Path,
+    started_at: datetime.datetime,
+    view: View,
+    outcome: Outcome,
+) -> None:
+    """Fill the outcome in and write the results."""
+    outcome.warnings += result.warnings
+    status = status_of(result)
+    view.terminated(terminated_facts(result))
+    outcome.data = result_data(case, result, output, status)
+    outcome.summary = {"status": status, "total_time_ms": round(result.total_time_ms, 3)}
+    try:
+        _write(output, case, result, started_at, status)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"the results in {output} are incomplete") from None
+    outcome.show = lambda console: show_result(console, case, result, output, status)
+
+
+def status_of(result: TrainingResult) -> str:
+    """Return ``partial`` for training that was stopped from outside, else ``complete``."""
+    return "partial" if result.termination_reason == "graceful_shutdown" else "complete"
+
+
+def conclude(
+    result: TrainingResult, output: Path, outcome: Outcome, *, stopped: bool, by_sigint: bool
+) -> None:
+    """Say that a signal came: SIGINT fails the command, SIGTERM does not (SIG-01)."""
+    if not stopped:
+        return
+    complete = status_of(result) == "complete"
+    done = "training was complete" if complete else f"after {result.iterations} iterations"
+    story = f"{done}; the results so far are in {output}"
+    if by_sigint:
+        outcome.fail(ExitCode.INTERRUPTED, [interrupted(story)])
+    else:
+        outcome.warnings.append(interrupted(story, "SIGTERM"))
+
+
+def warn_of_threads(outcome: Outcome, threads: int) -> None:
+    """Say that there are fewer processors than threads."""
     cpus = usable_cpus()
-    if threads > cpus:
-        outcome.warnings.append(
-            Problem(
-                "TooManyThreads",
-                f"{threads} threads share {cpus} processor{'' if cpus == 1 else 's'}",
-                {"field": "threads", "value": threads},
-                f"{cpus} would be faster; results are the same",
-            )
+    outcome.warnings.append(
+        Problem(
+            "TooManyThreads",
+            f"{threads} threads share {cpus} processor{'' if cpus == 1 else 's'}",
+            {"field": "threads", "value": threads},
+            f"{cpus} would be faster; results are the same",
         )
-        reserve_threads(threads)
-    return threads
+    )
 
 
-def _load(request: TrainRequest, outcome: Outcome) -> Case | None:
+def load_case(request: TrainRequest, outcome: Outcome) -> Case | None:
+    """Load and check the case; ``None``, with the errors in the outcome, when it is wrong."""
     from cobre.case import check
 
     case, errors, warnings = check(request.case_path)
@@ -121,84 +232,9 @@ def _write(
 ) -> None:
     from cobre.results import write_training
 
-    write_training(output, case, result, started_at, _now(), status)
+    write_training(output, case, result, started_at, now(), status)
 
 
-def _now() -> datetime.datetime:
+def now() -> datetime.datetime:
+    """Return the time, with its zone."""
     return datetime.datetime.now(datetime.timezone.utc)
-
-
-def _facts(case: Case, threads: int, output: Path) -> dict[str, Any]:
-    return {
-        "case": str(case.path.absolute()),
-        "output_dir": str(output),
-        "stages": len(case.stages),
-        "hydros": len(case.hydros),
-        "thermals": len(case.thermals),
-        "buses": len(case.buses),
-        "lines": len(case.lines),
-        "max_iterations": case.training.iteration_limit,
-        "forward_passes": case.training.forward_passes,
-        "seed": case.training.tree_seed,
-        "threads_per_rank": threads,
-    }
-
-
-def _terminated(result: TrainingResult) -> dict[str, Any]:
-    return {
-        "reason": result.termination_reason,
-        "iterations": result.iterations,
-        "final_lb": result.lower_bound,
-        "final_ub": result.upper_bound,
-        "total_time_ms": round(result.total_time_ms, 3),
-        "total_cuts": sum(record.cuts_added for record in result.history),
-    }
-
-
-def _lps_per_second(result: TrainingResult) -> float:
-    seconds = sum(record.iteration_time_ms for record in result.history) / 1e3
-    return result.lp_solves / seconds if seconds > 0.0 else 0.0
-
-
-def _data(case: Case, result: TrainingResult, output: Path, status: str) -> dict[str, Any]:
-    return {
-        "iterations": result.iterations,
-        "lower_bound": result.lower_bound,
-        "upper_bound": result.upper_bound,
-        "upper_bound_std": result.upper_bound_std,
-        "gap_percent": result.gap_percent,
-        "termination_reason": result.termination_reason,
-        "total_time_ms": round(result.total_time_ms, 3),
-        "compile_time_ms": round(result.compile_time_ms, 3),
-        "lp_solves": result.lp_solves,
-        "lp_solves_per_second": round(_lps_per_second(result), 3),
-        "forward_passes": case.training.forward_passes,
-        "cuts": result.history[-1].cuts_active,
-        "backend": result.backend,
-        "ranks": result.ranks,
-        "threads": result.threads,
-        "seed": result.seed,
-        "policy_sha256": result.policy_sha256,
-        "status": status,
-        "case": str(case.path.absolute()),
-        "output_dir": str(output),
-    }
-
-
-def _show(console: Console, case: Case, result: TrainingResult, output: Path, status: str) -> None:
-    from cobre.cli.human import show_table
-
-    limit = case.training.iteration_limit
-    rows = {
-        "lower bound": f"{result.lower_bound:,.6f} $",
-        "upper bound": f"{result.upper_bound:,.6f} $ (mean of the last forward passes; "
-        f"standard deviation {result.upper_bound_std:,.6f} $)",
-        "gap": f"{result.gap_percent:.6g} %",
-        "iterations": f"{result.iterations} of {limit} ({result.termination_reason})",
-        "LPs solved": f"{result.lp_solves:,} ({_lps_per_second(result):,.0f} per second)",
-        "time": f"{result.total_time_ms / 1e3:.2f} s, of which start-up {result.compile_time_ms / 1e3:.2f} s",
-        "run on": f"{result.backend}, ranks: {result.ranks}, threads: {result.threads}",
-        "policy": f"{result.history[-1].cuts_active:,} cuts, sha256 {result.policy_sha256}",
-        "output": str(output),
-    }
-    show_table(console, f"Training {status}", rows)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from cobre.sddp.progress import IterationRecord
 
 
+_INTERRUPTED = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+
+
 class OutputFormat(str, enum.Enum):
     """Formats of commands that answer once."""
 
@@ -94,10 +97,53 @@ class JsonLinesView(View):
         if "started" not in self._written:
             self.started({})
         if "terminated" not in self._written:
-            self.terminated(
-                {"reason": "interrupted" if outcome.exit_code is ExitCode.INTERRUPTED else "error"}
-            )
+            self.terminated({"reason": "interrupted" if outcome.exit_code in _INTERRUPTED else "error"})
         self._line("result", outcome.envelope())
+
+
+class RankView(View):
+    """What a rank shows: everything on rank 0; on others only errors that rank 0 cannot know of.
+
+    Attributes
+    ----------
+    rank
+        Of this process; 0 until it knows better.
+    told
+        Rank 0 knows how this rank ended.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.rank = 0
+        self.told = False
+
+    def started(self, facts: Mapping[str, Any]) -> None:
+        """Say so on rank 0."""
+        if self.rank == 0:
+            self._view.started(facts)
+
+    def iteration(self, record: IterationRecord) -> None:
+        """Show it on rank 0."""
+        if self.rank == 0:
+            self._view.iteration(record)
+
+    def terminated(self, facts: Mapping[str, Any]) -> None:
+        """Say so on rank 0."""
+        if self.rank == 0:
+            self._view.terminated(facts)
+
+    def notice(self, message: str) -> None:
+        """Print it on rank 0."""
+        if self.rank == 0:
+            self._view.notice(message)
+
+    def finish(self, outcome: Outcome) -> None:
+        """Show the end on rank 0."""
+        if self.rank == 0:
+            self._view.finish(outcome)
+        elif not self.told:
+            for problem in outcome.errors:
+                print(f"rank {self.rank}: {problem.kind}: {problem.message}", file=sys.stderr, flush=True)
 
 
 def progress_fields(record: IterationRecord) -> dict[str, Any]:

@@ -31,12 +31,12 @@ from typing import Any, Final
 from cobre.comm import launched
 from cobre.comm.errors import CollectiveFailed, InvalidCommunicator
 from cobre.comm.launch_command import run_command
-from cobre.comm.launched import ERROR, LENGTH, RESULT, Setup, progress
+from cobre.comm.launched import ERROR, LENGTH, NO, QUESTION, RESULT, YES, Setup, ask, progress
 from cobre.comm.processes import cpu_slices, end_processes, exit_watches, scrubbed
 from cobre.comm.transports import Transport, make_transport
 from cobre.errors import CobreError, Problem, ValidationError, WorkerError
 
-__all__ = ["launch", "progress", "run_command"]
+__all__ = ["ask", "launch", "progress", "run_command"]
 
 _CHUNK: Final = 1 << 20
 # A rank whose peer died may tell of it before the death itself is seen; wait this long for the cause.
@@ -54,8 +54,9 @@ def launch(
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     timeout_s: float | None = None,
-    on_progress: Callable[[int, Any], None] | None = None,
+    on_progress: Callable[[int, Any], object] | None = None,
     pin: bool = True,
+    environment: Mapping[str, str] | None = None,
 ) -> list[Any]:
     """Run ``function(communicator, *args, **kwargs)`` in several new processes and return their results.
 
@@ -78,10 +79,12 @@ def launch(
     timeout_s
         Give up after so many seconds.
     on_progress
-        Called here with ``(rank, item)`` for each ``progress(item)`` of a rank, while it runs; items of one
-        rank come in their order.
+        Called here with ``(rank, item)`` for each ``progress(item)`` and ``ask(item)`` of a rank, while it
+        runs; items of one rank come in their order. ``ask`` answers whether it returned something true.
     pin
         Give each rank CPUs of its own, if there are at least as many CPUs as ranks.
+    environment
+        Variables that the new processes get besides this one's.
 
     Returns
     -------
@@ -102,7 +105,7 @@ def launch(
     _check_not_importing()
     body = _pickled(function, tuple(args), dict(kwargs or {}))
     with make_transport(backend, ranks) as transport:
-        return _Job(transport, body, pin).run(timeout_s, on_progress)
+        return _Job(transport, body, pin, environment or {}).run(timeout_s, on_progress)
 
 
 class _Rank:
@@ -116,6 +119,11 @@ class _Rank:
         self.silent = False
         self.ended = False
         self._buffer = bytearray()
+
+    def answer(self, answer: bytes) -> None:
+        """Answer a question; a rank that is gone meanwhile needs none."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.connection.sendall(answer)
 
     def messages(self) -> list[tuple[Any, ...]]:
         """Return the messages that have arrived in full, without waiting for more."""
@@ -142,16 +150,17 @@ class _Rank:
 class _Job:
     """The ranks of one call of ``launch``."""
 
-    def __init__(self, transport: Transport, body: bytes, pin: bool) -> None:
+    def __init__(self, transport: Transport, body: bytes, pin: bool, environment: Mapping[str, str]) -> None:
         self._transport = transport
+        self._environment = environment
         self._slices = cpu_slices(transport.size) if pin else None
         self._body = body
         self._preparation = _preparation(needs_main=b"__main__" in body)
         self._ranks: list[_Rank] = []
 
-    def run(self, timeout_s: float | None, on_progress: Callable[[int, Any], None] | None) -> list[Any]:
+    def run(self, timeout_s: float | None, on_progress: Callable[[int, Any], object] | None) -> list[Any]:
         try:
-            environment = scrubbed(os.environ)
+            environment = {**scrubbed(os.environ), **self._environment}
             for number in range(self._transport.size):
                 self._start(number, environment)
             self._transport.started()
@@ -185,7 +194,7 @@ class _Job:
             ours.sendall(LENGTH.pack(len(message)) + message)
         ours.setblocking(False)
 
-    def _watch(self, timeout_s: float | None, on_progress: Callable[[int, Any], None] | None) -> None:
+    def _watch(self, timeout_s: float | None, on_progress: Callable[[int, Any], object] | None) -> None:
         deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
         hopeless = math.inf
         with (
@@ -212,7 +221,7 @@ class _Job:
         self._raise_first_failure()
 
     @staticmethod
-    def _look_at(number: int, rank: _Rank, on_progress: Callable[[int, Any], None] | None) -> None:
+    def _look_at(number: int, rank: _Rank, on_progress: Callable[[int, Any], object] | None) -> None:
         if rank.ended:
             return
         exit_code = rank.process.poll()  # before the last look at its messages: none is missed
@@ -221,8 +230,10 @@ class _Job:
                 rank.error = _worker_error(number, *content)
             elif kind == RESULT:
                 rank.result = content[0]
-            elif on_progress is not None:
-                on_progress(number, content[0])
+            else:
+                answer = on_progress is not None and on_progress(number, content[0])
+                if kind == QUESTION:
+                    rank.answer(YES if answer else NO)
         if exit_code is not None:
             rank.ended = True
             if rank.error is not None:

@@ -2,13 +2,15 @@
 
 The parent sends one message (how to set up, the communicator's configuration, what to run), the child answers
 with messages of progress and one last message, its result or its error. A message is a pickled tuple after
-its length, 8 bytes little endian. When the parent dies, the child ends at once.
+its length, 8 bytes little endian. A question is a message of progress that the parent answers with one byte.
+When the parent dies, the child ends at once.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import queue
 import socket
 import struct
 import threading
@@ -22,9 +24,12 @@ from typing import Any, Final
 from cobre.comm.config import ShmConfig, TcpConfig
 
 PROGRESS: Final = "progress"
+QUESTION: Final = "question"
 RESULT: Final = "result"
 ERROR: Final = "error"
 LENGTH: Final = struct.Struct("<Q")
+NO: Final = b"\0"
+YES: Final = b"\1"
 
 _EXIT_FAILED: Final = 1
 _EXIT_ORPHANED: Final = 3
@@ -64,6 +69,7 @@ class Channel:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._lock = threading.Lock()
+        self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
 
     def receive(self) -> Any:
         """Return the parent's next message."""
@@ -78,16 +84,22 @@ class Channel:
             self._connection.sendall(payload)
 
     def watch(self, on_end: Callable[[], None]) -> None:
-        """Call a function when the parent is gone; it sends nothing more, so any news is its end."""
+        """Take the parent's answers, and call a function when it is gone."""
 
         def wait() -> None:
             try:
-                self._connection.recv(1)
+                while answer := self._connection.recv(1):
+                    self._answers.put(answer != NO)
             except OSError:
                 return  # this process itself is ending
             on_end()
 
         threading.Thread(target=wait, name="cobre-parent", daemon=True).start()
+
+    def ask(self, *content: Any) -> bool:
+        """Send a question and wait for the answer; one at a time."""
+        self.send(QUESTION, *content)
+        return self._answers.get()
 
     def _read(self, count: int) -> bytes:
         buffer = bytearray()
@@ -111,6 +123,19 @@ def progress(item: Any) -> None:
     """
     if _channel is not None:
         _channel.send(PROGRESS, item)
+
+
+def ask(item: Any) -> bool:
+    """Send something to the parent's ``on_progress`` and wait for what it says: whether it returned true.
+
+    In a process that ``launch`` did not start the answer is no. Only one thread of a rank may ask.
+
+    Parameters
+    ----------
+    item
+        Anything that can be pickled.
+    """
+    return False if _channel is None else _channel.ask(item)
 
 
 def main(descriptor: int) -> None:

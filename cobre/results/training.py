@@ -2,14 +2,15 @@
 
 ::
 
-    <output>/training/   convergence.parquet  metadata.json  _SUCCESS
+    <output>/training/   convergence.parquet  timing/iterations.parquet  metadata.json  _SUCCESS
     <output>/policy/     cuts.parquet         metadata.json
 
-``_SUCCESS`` is an empty file, removed first and written last: where it lies, the other four belong together.
+``_SUCCESS`` is an empty file, removed first and written last: where it lies, the others belong together.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 import socket
@@ -48,6 +49,21 @@ CONVERGENCE_SCHEMA = pa.schema(
     ]
 )
 """Columns of ``convergence.parquet``: costs in $, times in ms, one row for each iteration."""
+
+TIMING_SCHEMA = pa.schema(
+    [
+        pa.field("iteration", pa.int32(), nullable=False),
+        pa.field("rank", pa.int32(), nullable=False),
+        pa.field("forward_time_ms", pa.float64(), nullable=False),
+        pa.field("backward_time_ms", pa.float64(), nullable=False),
+        pa.field("lower_bound_time_ms", pa.float64(), nullable=False),
+        pa.field("communication_time_ms", pa.float64(), nullable=False),
+        pa.field("idle_time_ms", pa.float64(), nullable=False),
+        pa.field("lp_solves", pa.int64(), nullable=False),
+        pa.field("scenarios_processed", pa.int32(), nullable=False),
+    ]
+)
+"""Columns of ``timing/iterations.parquet``: one row for each iteration and rank, times in ms."""
 
 CUTS_SCHEMA = pa.schema(
     [
@@ -91,13 +107,14 @@ def write_training(
     training, policy = output_dir / "training", output_dir / "policy"
     marker = training / "_SUCCESS"
     with output_errors(output_dir):
-        for directory in (training, policy):
+        for directory in (training, training / "timing", policy):
             directory.mkdir(parents=True, exist_ok=True)
         marker.unlink(missing_ok=True)
         sync_directory(training)
     write_parquet(policy / "cuts.parquet", cuts_table(result.policy))
     write_json(policy / "metadata.json", _policy_metadata(result))
     write_parquet(training / "convergence.parquet", convergence_table(result))
+    write_parquet(training / "timing" / "iterations.parquet", timing_table(result))
     metadata = _training_metadata(case, result, started_at, completed_at, status)
     write_json(training / "metadata.json", metadata)
     atomic_write(marker, lambda file: None)
@@ -125,6 +142,12 @@ def convergence_table(result: TrainingResult) -> pa.Table:
         for record in result.history
     ]
     return pa.Table.from_pylist(rows, schema=CONVERGENCE_SCHEMA)
+
+
+def timing_table(result: TrainingResult) -> pa.Table:
+    """Return one row for each iteration and rank, with the columns of :data:`TIMING_SCHEMA`."""
+    rows = [dataclasses.asdict(timing) for timing in result.timings]
+    return pa.Table.from_pylist(rows, schema=TIMING_SCHEMA)
 
 
 def cuts_table(policy: Policy) -> pa.Table:

@@ -9,9 +9,10 @@ from cobre._lazy import lazy_names
 if TYPE_CHECKING:
     from cobre.sddp.policy import Policy
     from cobre.sddp.progress import IterationRecord, TrainingResult
+    from cobre.sddp.study import Study
     from cobre.sddp.training import train
 
-__all__ = ["IterationRecord", "Policy", "TrainingResult", "train"]
+__all__ = ["IterationRecord", "Policy", "Study", "TrainingResult", "train"]
 
 # Lazy, because ``python -m cobre.sddp`` passes here before the command line can say how many threads Numba
 # shall have, and to show its help without loading the compiler.
@@ -20,6 +21,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "IterationRecord": "cobre.sddp.progress:IterationRecord",
         "Policy": "cobre.sddp.policy:Policy",
+        "Study": "cobre.sddp.study:Study",
         "TrainingResult": "cobre.sddp.progress:TrainingResult",
         "train": "cobre.sddp.training:train",
     },

@@ -5,9 +5,7 @@
     broadcast
 
 :func:`iterate` takes the communicator's jitclass and is compiled once for each backend: no branch on the
-backend is left in it. Each backend has a thin cached entry below, whose arguments are plain arrays and
-numbers and which builds the jitclass inside, because a jitclass in a cached signature costs every process
-seconds of compilation.
+backend is left in it. :mod:`cobre.sddp.entries` has a thin cached entry for each.
 
 A rank that fails goes on to the next collective and tells the others there (a NaN cost, an impossible cut
 slot, a NaN lower bound), so that all ranks leave the iteration together and nobody is left waiting.
@@ -18,9 +16,7 @@ slot, a NaN lower bound), so that all ranks leave the iteration together and nob
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from cobre.comm.local import LocalKernel
 from cobre.lp.arrays import BasisStruct, LpStruct, PoolStruct, WorkspaceStruct
 from cobre.lp.engine import OK
 from cobre.native import inner_kernel, monotonic_ns
@@ -203,9 +199,9 @@ def iterate(comm, lp, graph, pool, work, basis, buffers, tree_seed, iteration):
         if status != OK:
             return COMMUNICATION_FAILED + status
 
-    start = monotonic_ns()
+    start = monotonic_ns() - buffers.elapsed_ns[COMMUNICATION_NS]
     status = _backward(comm, lp, graph, pool, work, basis, buffers, iteration, first_pass)
-    buffers.elapsed_ns[BACKWARD_NS] = monotonic_ns() - start
+    buffers.elapsed_ns[BACKWARD_NS] = monotonic_ns() - start - buffers.elapsed_ns[COMMUNICATION_NS]
     if status != ITERATION_OK:
         return status
 
@@ -219,11 +215,12 @@ def iterate(comm, lp, graph, pool, work, basis, buffers, tree_seed, iteration):
     return ITERATION_FAILED if np.isnan(buffers.outcome[LOWER_BOUND]) else ITERATION_OK
 
 
-@njit(cache=True, nogil=True)
-def iterate_local(detail, lp, graph, pool, work, basis, buffers, tree_seed, iteration):
-    """One iteration on the local communicator; see :func:`iterate`."""
+@inner_kernel
+def iterate_study(comm, study, tree_seed, iteration):
+    """Run :func:`iterate` on the tuple of arrays that Python hands to an entry."""
+    lp, graph, pool, work, basis, buffers = study
     return iterate(
-        LocalKernel(detail),
+        comm,
         LpStruct(lp),
         GraphStruct(graph),
         PoolStruct(pool),

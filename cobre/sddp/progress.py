@@ -9,6 +9,7 @@ from typing import Literal
 from cobre.errors import Problem
 from cobre.lp.scaling import ScalingReport
 from cobre.sddp.policy import Policy
+from cobre.sddp.timing import RankTiming, WorkerInfo
 
 _NORMAL_QUANTILE_95 = 1.96
 
@@ -28,6 +29,8 @@ class IterationRecord:
         Since training began.
     iteration_time_ms
         Of this iteration alone.
+    forward_time_ms, backward_time_ms, communication_time_ms
+        Of the rank that took longest; communication includes waiting for other ranks.
     """
 
     iteration: int
@@ -81,6 +84,10 @@ class TrainingResult:
     """Sizes of the stage LPs, and the ranges of their coefficients before and after scaling."""
     warnings: tuple[Problem, ...] = ()
     """What looked odd, such as states that the boundary policy does not know."""
+    timings: tuple[RankTiming, ...] = ()
+    """Where the time went, by iteration and rank."""
+    workers: tuple[WorkerInfo, ...] = ()
+    """What each rank did in the whole run, by rank."""
 
     @property
     def gap_percent(self) -> float:

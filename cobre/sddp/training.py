@@ -12,40 +12,33 @@ from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre.case.model import Case
 from cobre.comm import Communicator, create_communicator
-from cobre.comm.status import error_from_status
-from cobre.errors import CobreError, Problem, SolverError, ValidationError
-from cobre.lp import StageTemplate, StateLayout, build_templates, diagnose, scale_templates
+from cobre.errors import Problem, ValidationError
+from cobre.lp import StageTemplate, StateLayout, build_templates, scale_templates
 from cobre.lp import arrays as lp_arrays
 from cobre.lp.highs import HighsModel
 from cobre.native import compile_guard
 from cobre.policy_files import boundary_cuts, future_cost_floor
 from cobre.sddp import buffers as fields
+from cobre.sddp import timing
+from cobre.sddp.agreement import failing_together, gather_rows, largest, require_same_study
+from cobre.sddp.entries import entry_of
+from cobre.sddp.failure import raise_failure
 from cobre.sddp.graph import graph_arrays
-from cobre.sddp.iteration import (
-    BAD_RECORD,
-    COMMUNICATION_FAILED,
-    ITERATION_FAILED,
-    ITERATION_OK,
-    iterate_local,
-)
+from cobre.sddp.iteration import ITERATION_OK
 from cobre.sddp.policy import Policy
 from cobre.sddp.progress import IterationRecord, TrainingResult
+from cobre.sddp.sharing import memory_bytes, shared_cut_pool
 from cobre.sddp.threads import kernel_lock, use_threads
+from cobre.sddp.timing import RankTiming, WorkerInfo, iteration_timings, worker_infos
 from cobre.stochastic import OpeningTree, build_opening_tree
 
 OnIteration = Callable[[IterationRecord], object]
 
-_ENTRIES: dict[str, Any] = {"local": iterate_local}
-_PHASES = {
-    fields.PHASE_FORWARD: "forward pass",
-    fields.PHASE_BACKWARD: "backward pass",
-    fields.PHASE_LOWER_BOUND: "lower bound",
-}
 _NS_PER_MS = 1.0e6
-_NAMED_ROWS = 5
 
 
 def train(
@@ -57,8 +50,12 @@ def train(
     backend: str = "auto",
     on_iteration: OnIteration | None = None,
     failure_directory: Path | None = None,
+    communicator: Communicator | None = None,
 ) -> TrainingResult:
-    """Train a policy by SDDP.
+    """Train a policy by SDDP, in this process; collective over the ranks of its communicator.
+
+    All ranks call it with the same case and options and get the same result. Neither the number of ranks nor
+    that of threads changes a bit of the policy or of the bounds.
 
     Parameters
     ----------
@@ -69,22 +66,27 @@ def train(
     seed
         Seed of the opening tree and of the forward draws in place of the case's ``tree_seed``.
     threads
-        Threads of this rank. Neither their number nor their timing changes a bit of the result.
+        Threads of this rank.
     backend
         Communicator, or ``"auto"`` to let the environment decide.
     on_iteration
-        Called after each iteration with its :class:`IterationRecord`; a true return value stops training.
+        Called after each iteration with its :class:`IterationRecord`, on the ranks that give one; a true
+        return value on any rank stops all of them after this iteration.
     failure_directory
         Where an LP that cannot be solved is written; by default ``output`` in the case directory.
+    communicator
+        To train on, in place of one for ``backend``; it stays open.
 
     Raises
     ------
     ValidationError
         When an argument is out of range, or the boundary policy of the case does not fit it.
     SolverError
-        When a stage LP cannot be solved.
+        When a stage LP cannot be solved; on all ranks.
+    CollectiveFailed
+        When another rank is gone.
     """
-    _check_arguments(iterations, seed, threads)
+    check_arguments(iterations, seed, threads)
     changes: dict[str, Any] = {}
     if iterations is not None:
         changes["iteration_limit"] = iterations
@@ -92,36 +94,27 @@ def train(
         changes["tree_seed"] = seed
     case = replace(case, training=replace(case.training, **changes))
     with ExitStack() as resources:
-        comm = resources.enter_context(create_communicator(backend))
+        comm = communicator or resources.enter_context(create_communicator(backend))
         session = _Session(case, comm, threads, failure_directory or case.path / "output", resources)
         return session.run(on_iteration)
 
 
-def _check_arguments(iterations: int | None, seed: int | None, threads: int) -> None:
+def check_arguments(
+    iterations: int | None, seed: int | None, threads: int | None, ranks: int | None = None
+) -> None:
+    """Raise a ``ValidationError`` that names every argument that is out of range."""
     problems = [
         Problem("InvalidValue", f"{name} must be {rule}, not {value}", {"field": name, "value": value})
         for name, value, lowest, rule in (
             ("iterations", iterations, 1, "1 or more"),
             ("seed", seed, 0, "0 or more"),
             ("threads", threads, 1, "1 or more"),
+            ("ranks", ranks, 1, "1 or more"),
         )
         if value is not None and value < lowest
     ]
     if problems:
         raise ValidationError(problems, source="arguments")
-
-
-def _entry_of(comm: Communicator) -> Any:
-    """Return the iteration kernel compiled for the communicator's backend."""
-    if comm.backend not in _ENTRIES:
-        raise CobreError(
-            "IncompatibleSettings",
-            f"training does not run on the {comm.backend!r} communicator yet "
-            f"(this is rank {comm.rank} of {comm.size})",
-            {"setting": "backend", "requested_value": comm.backend, "available_backends": list(_ENTRIES)},
-            "start one process, and use --threads for its cores",
-        )
-    return _ENTRIES[comm.backend]
 
 
 class _Session:
@@ -135,21 +128,35 @@ class _Session:
         self.threads = threads
         self.failure_directory = failure_directory
         self.began = time.perf_counter()
-        self.entry = _entry_of(comm)
-        use_threads(threads)
-        # Everything that compiles happens in here, so that processes starting together compile once.
+        self.entry = entry_of(comm.backend)
+        self.timings: list[RankTiming] = []
+        # What compiles is guarded, so that processes starting together compile once. Ranks that wait for each
+        # other must do so outside, or one would wait for the lock and hold up its holder.
+        with failing_together(comm), compile_guard("study"):
+            use_threads(threads)
+            self._build()
+        require_same_study(comm, *self._study_facts())
+        self._allocate(resources)
         with compile_guard(f"train-{comm.backend}"):
-            compile_start = time.perf_counter()
-            self.tree: OpeningTree = build_opening_tree(case)
-            self.layout = StateLayout(case)
-            components = [(part.kind, part.entity_id, part.offset) for part in self.layout.components]
-            self.boundary = boundary_cuts(case, components)
-            floor = None if self.boundary is None else partial(future_cost_floor, self.boundary)
-            self.templates: tuple[StageTemplate, ...] = build_templates(case, self.tree, self.layout, floor)
-            self.scaled, self.scaling = scale_templates(self.templates)
-            self._allocate(resources)
             self.entry.compile(tuple(numba.typeof(argument) for argument in self._arguments(0)))
-            self.compile_time_ms = (time.perf_counter() - compile_start) * 1e3
+        self.compile_time_ms = (time.perf_counter() - self.began) * 1e3
+
+    def _build(self) -> None:
+        """Make the study's numbers, the same on all ranks."""
+        case = self.case
+        self.tree: OpeningTree = build_opening_tree(case)
+        self.layout = StateLayout(case)
+        components = [(part.kind, part.entity_id, part.offset) for part in self.layout.components]
+        self.boundary = boundary_cuts(case, components)
+        floor = None if self.boundary is None else partial(future_cost_floor, self.boundary)
+        self.templates: tuple[StageTemplate, ...] = build_templates(case, self.tree, self.layout, floor)
+        self.scaled, self.scaling = scale_templates(self.templates)
+
+    def _study_facts(self) -> tuple[Any, ...]:
+        """Return everything that the ranks must have in common."""
+        training = self.case.training
+        limits = (training.iteration_limit, training.forward_passes, self.tree.seed)
+        return self.scaled, self.tree, self.layout.initial, self.boundary, limits
 
     def _allocate(self, resources: ExitStack) -> None:
         training = self.case.training
@@ -166,7 +173,7 @@ class _Session:
                 model = HighsModel(template)
                 resources.callback(model.close)
                 handles[worker, node] = model.handle
-        self.pool = lp_arrays.cut_pool(nodes, capacity, states)
+        self.pool, self.region, self.warnings = shared_cut_pool(self.comm, nodes, capacity, states)
         if self.boundary is not None:
             last = int(self.graph.stage_start[-2])
             self.pool.intercept[last:, : self.loaded_cuts] = self.boundary.intercepts
@@ -182,27 +189,30 @@ class _Session:
     def _arguments(self, iteration: int) -> tuple[Any, ...]:
         seed = np.uint64(self.tree.seed)
         study = (self.lp, self.graph, self.pool, self.work, self.basis, self.buffers)
-        return (*self.comm.kernel_arguments, *study, seed, iteration)
+        return (*self.comm.kernel_arguments, study, seed, iteration)
 
     def run(self, on_iteration: OnIteration | None) -> TrainingResult:
-        """Iterate until the limit or until the callback asks to stop."""
+        """Iterate until the limit or until a rank's callback asks to stop."""
         history: list[IterationRecord] = []
         reason = "iteration_limit"
         for iteration in range(self.case.training.iteration_limit):
             history.append(self._iterate(iteration))
-            if on_iteration is not None and on_iteration(history[-1]):
+            asked = on_iteration is not None and bool(on_iteration(history[-1]))
+            # All ranks leave at the same boundary: one that left alone would keep the others waiting.
+            if largest(self.comm, asked):
                 if iteration + 1 < self.case.training.iteration_limit:
                     reason = "graceful_shutdown"
                 break
         policy = self._policy()
         last = history[-1]
+        total_time_ms = (time.perf_counter() - self.began) * 1e3
         return TrainingResult(
             iterations=len(history),
             lower_bound=last.lower_bound,
             upper_bound=last.upper_bound,
             upper_bound_std=last.upper_bound_std,
             termination_reason=reason,
-            total_time_ms=(time.perf_counter() - self.began) * 1e3,
+            total_time_ms=total_time_ms,
             compile_time_ms=self.compile_time_ms,
             lp_solves=sum(record.lp_solves for record in history),
             backend=self.comm.backend,
@@ -213,8 +223,16 @@ class _Session:
             policy_sha256=policy.sha256(),
             history=tuple(history),
             scaling=self.scaling,
-            warnings=() if self.boundary is None else self.boundary.warnings,
+            warnings=self.warnings + (() if self.boundary is None else self.boundary.warnings),
+            timings=tuple(self.timings),
+            workers=self._workers(total_time_ms),
         )
+
+    def _workers(self, wall_time_ms: float) -> tuple[WorkerInfo, ...]:
+        ends = gather_rows(self.comm, np.array([wall_time_ms, *memory_bytes()], np.float64))
+        hosts = {rank: host.hostname for host in self.comm.topology().hosts for rank in host.ranks}
+        names = [hosts.get(rank, "unknown") for rank in range(self.comm.size)]
+        return worker_infos(self.timings, self.comm.backend, names, ends)
 
     def _iterate(self, iteration: int) -> IterationRecord:
         began = time.perf_counter()
@@ -223,9 +241,12 @@ class _Session:
         with kernel_lock:
             status = self.entry(*self._arguments(iteration))
         if status != ITERATION_OK:
-            raise self._failure(status, iteration)
-        counters = self.work.counters.sum(axis=0)
-        outcome, elapsed = self.buffers.outcome, self.buffers.elapsed_ns
+            lps = (self.templates, self.graph, self.pool, self.buffers)
+            raise_failure(status, iteration, self.comm, *lps, self.failure_directory)
+        ranks = gather_rows(self.comm, self._own_row())
+        self.timings += iteration_timings(iteration + 1, ranks)
+        total, longest = ranks.sum(axis=0), ranks.max(axis=0)
+        outcome = self.buffers.outcome
         cuts = int(self.pool.num_cuts.sum())
         now = time.perf_counter()
         return IterationRecord(
@@ -237,15 +258,32 @@ class _Session:
             forward_passes=self.passes,
             cuts_added=cuts - cuts_before,
             cuts_active=cuts,
-            lp_solves=int(counters[lp_arrays.LP_SOLVES]),
-            lp_retries=int(counters[lp_arrays.LP_RETRIES]),
-            simplex_iterations=int(counters[lp_arrays.SIMPLEX_ITERATIONS]),
-            forward_time_ms=float(elapsed[fields.FORWARD_NS]) / _NS_PER_MS,
-            backward_time_ms=float(elapsed[fields.BACKWARD_NS]) / _NS_PER_MS,
-            communication_time_ms=float(elapsed[fields.COMMUNICATION_NS]) / _NS_PER_MS,
+            lp_solves=int(total[timing.LP_SOLVES]),
+            lp_retries=int(total[timing.LP_RETRIES]),
+            simplex_iterations=int(total[timing.SIMPLEX_ITERATIONS]),
+            forward_time_ms=float(longest[timing.FORWARD]),
+            backward_time_ms=float(longest[timing.BACKWARD]),
+            communication_time_ms=float(longest[timing.COMMUNICATION]),
             iteration_time_ms=(now - began) * 1e3,
             wall_time_ms=(now - self.began) * 1e3,
         )
+
+    def _own_row(self) -> NDArray[np.float64]:
+        """Return what this rank tells the others of an iteration; see :mod:`cobre.sddp.timing`."""
+        row = np.zeros(timing.RANK_COLUMNS)
+        elapsed, counters = self.buffers.elapsed_ns, self.work.counters.sum(axis=0)
+        for column, timer in (
+            (timing.FORWARD, fields.FORWARD_NS),
+            (timing.BACKWARD, fields.BACKWARD_NS),
+            (timing.LOWER_BOUND, fields.LOWER_BOUND_NS),
+            (timing.COMMUNICATION, fields.COMMUNICATION_NS),
+        ):
+            row[column] = elapsed[timer] / _NS_PER_MS
+        row[timing.LP_SOLVES] = counters[lp_arrays.LP_SOLVES]
+        row[timing.LP_RETRIES] = counters[lp_arrays.LP_RETRIES]
+        row[timing.SIMPLEX_ITERATIONS] = counters[lp_arrays.SIMPLEX_ITERATIONS]
+        row[timing.SCENARIOS] = len(self.buffers.cost_own)
+        return row
 
     def _policy(self) -> Policy:
         counts = [int(count) for count in self.pool.num_cuts]
@@ -261,55 +299,4 @@ class _Session:
                 for template in self.templates
             ),
             boundary_cuts=self.loaded_cuts,
-        )
-
-    def _failure(self, status: int, iteration: int) -> BaseException:
-        """Turn a kernel status into the whole story."""
-        if status >= COMMUNICATION_FAILED:
-            return error_from_status(status - COMMUNICATION_FAILED, self.comm.detail)
-        failed = np.flatnonzero(self.buffers.failure[:, fields.FAILED_STATUS])
-        if status == ITERATION_FAILED and len(failed):
-            return self._solver_error(int(failed[0]), iteration)
-        what = {
-            BAD_RECORD: "a cut record with an impossible slot was received",
-            ITERATION_FAILED: "another rank could not solve a stage LP",
-        }.get(status, f"the iteration kernel returned status {status}")
-        return CobreError("MpiError", what, {"iteration": iteration + 1, "rank": self.comm.rank})
-
-    def _solver_error(self, own_pass: int, iteration: int) -> SolverError:
-        """Explain the LP that failed, and write it as a file."""
-        _, node, opening, phase = (int(value) for value in self.buffers.failure[own_pass])
-        template, stage = self.templates[node], int(self.graph.node_stage[node])
-        scenario = int(self.buffers.pass_start[self.comm.rank]) + own_pass
-        state = self.buffers.initial_state if stage == 0 else self.buffers.state_own[stage - 1, own_pass]
-        cuts = int(self.pool.num_cuts[node])
-        name = f"failed_stage{template.stage_id}_scenario{scenario}_opening{opening}.mps"
-        diagnosis = diagnose(
-            template,
-            self.pool.intercept[node, :cuts],
-            self.pool.slope[node, :cuts],
-            state,
-            opening,
-            self.failure_directory / name,
-        )
-        rows = [f"{violation.row} by {violation.amount:.6g}" for violation in diagnosis.violations]
-        shown = "; ".join(rows[:_NAMED_ROWS]) or "none found when solved from scratch"
-        return SolverError(
-            f"the LP of stage {template.stage_id}, scenario {scenario}, opening {opening} ({_PHASES[phase]}, "
-            f"iteration {iteration + 1}) could not be solved: {diagnosis.status}; "
-            f"rows that cannot hold: {shown}",
-            stage=template.stage_id,
-            iteration=iteration + 1,
-            scenario=scenario,
-            opening=opening,
-            solver_status=diagnosis.status,
-            context={
-                "phase": _PHASES[phase],
-                "violated_rows": rows,
-                "model_file": None if diagnosis.model_file is None else str(diagnosis.model_file),
-                "model_file_error": diagnosis.model_file_error,
-                "state": [float(value) for value in state],
-            },
-            suggestion="look at the limits and inflows of the entities named; "
-            "negative inflows need inflow_non_negativity 'penalty' or 'truncation'",
         )

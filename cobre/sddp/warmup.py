@@ -22,10 +22,13 @@ from cobre.case.model import (
 )
 from cobre.case.model.horizon import chain_graph
 from cobre.case.model.uniform import constant_production, scenarios, stage_data
+from cobre.comm import Communicator, create_communicator
+from cobre.comm.launch import launch
 from cobre.native import cache_directory, kernel_cache_stats
-from cobre.sddp.iteration import iterate_local
+from cobre.sddp.entries import entry_of
 from cobre.sddp.training import train
 
+LAUNCHED_BACKENDS = ("shm", "tcp")
 _STAGES = 2
 _HOURS = 730.0
 
@@ -50,20 +53,36 @@ class WarmupReport:
     seconds: float
 
 
-def warm_kernels() -> WarmupReport:
+def warm_kernels(backend: str = "local") -> WarmupReport:
     """Compile all kernels of training into the cache, or load them; write no other file.
+
+    Parameters
+    ----------
+    backend
+        Whose kernels: ``local``, ``shm``, ``tcp`` or ``mpi``. Those of shm and tcp are compiled by one rank
+        in a process of its own, those of mpi by an MPI job of this process alone.
 
     Raises
     ------
     CobreError
-        When the cache cannot be used.
+        When the cache cannot be used, or the backend is not available.
     """
     began = time.perf_counter()
-    hits_before, misses_before = kernel_cache_stats(iterate_local)
-    train(tiny_study(), backend="local")
-    hits, misses = kernel_cache_stats(iterate_local)
-    seconds = time.perf_counter() - began
-    return WarmupReport(cache_directory(), hits - hits_before, misses - misses_before, seconds)
+    if backend in LAUNCHED_BACKENDS:
+        ((hits, misses),) = launch(_train_tiny_study, 1, backend=backend)
+    else:
+        with create_communicator(backend) as comm:
+            hits, misses = _train_tiny_study(comm)
+    return WarmupReport(cache_directory(), hits, misses, time.perf_counter() - began)
+
+
+def _train_tiny_study(comm: Communicator) -> tuple[int, int]:
+    """Return how many kernels were loaded and how many compiled."""
+    entry = entry_of(comm.backend)
+    hits_before, misses_before = kernel_cache_stats(entry)
+    train(tiny_study(), communicator=comm)
+    hits, misses = kernel_cache_stats(entry)
+    return hits - hits_before, misses - misses_before
 
 
 def tiny_study() -> Case:

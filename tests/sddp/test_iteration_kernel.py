@@ -17,6 +17,7 @@ from studies import cascade_study
 from cobre.native import inner_kernel
 from cobre.sddp import train
 from cobre.sddp.buffers import UPPER_BOUND, UPPER_BOUND_STD, iteration_buffers
+from cobre.sddp.entries.local import iterate_local
 from cobre.sddp.graph import graph_arrays
 from cobre.sddp.iteration import (
     BAD_RECORD,
@@ -24,7 +25,6 @@ from cobre.sddp.iteration import (
     ITERATION_OK,
     _insert_cuts,
     _upper_bound,
-    iterate_local,
 )
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -33,7 +33,7 @@ import json, sys
 from studies import cascade_study
 from cobre.native import kernel_cache_stats
 from cobre.sddp import train
-from cobre.sddp.iteration import iterate_local
+from cobre.sddp.entries.local import iterate_local
 result = train(cascade_study(iterations=1))
 print(json.dumps({"stats": kernel_cache_stats(iterate_local), "sha": result.policy_sha256}))
 """

@@ -1,0 +1,160 @@
+"""``cobre train`` as one rank of a job that something else has started: mpiexec, ``cobre launch``, Slurm.
+
+Rank 0 checks the case, shows progress and writes; the others are quiet. All end with the same exit code:
+a rank that fails alone tells the others, or they notice that it is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from typing import TYPE_CHECKING
+
+from cobre.cli.directories import choose_output
+from cobre.cli.environment import reserve_threads
+from cobre.cli.exit_codes import ConfigurationError, ExitCode, exit_code_of
+from cobre.cli.outcome import Outcome
+from cobre.cli.runner import record_failure
+from cobre.cli.train import (
+    TrainRequest,
+    conclude,
+    finish_training,
+    load_case,
+    now,
+    warn_of_threads,
+    watch_signals,
+)
+from cobre.cli.train_report import training_facts
+from cobre.cli.views import RankView
+from cobre.errors import CobreError, ValidationError
+from cobre.sddp.cpus import requested_threads, usable_cpus
+
+if TYPE_CHECKING:
+    from cobre.case.model import Case
+    from cobre.comm import Communicator
+    from cobre.sddp import IterationRecord
+
+_ROOT = 0
+_SIGTERM, _SIGINT = 1, 2
+
+
+def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> None:
+    """Carry out ``cobre train`` on this rank; fills the outcome in and raises what goes wrong."""
+    threads = request.threads or _requested_threads()
+    if threads is not None and threads > usable_cpus():
+        warn_of_threads(outcome, threads)
+        reserve_threads(threads)
+    from cobre.comm import CommError, create_communicator
+
+    with create_communicator(request.backend) as comm:
+        view.rank = comm.rank
+        try:
+            _train(comm, request, threads, view, outcome)
+        except CobreError as error:
+            if error.on_all_ranks:
+                _fail_together(comm, error, view, outcome)
+                return
+            if isinstance(error, CommError):
+                # Rank 0 tells of a lost rank, unless it is the lost one.
+                view.told = "rank 0 " not in f"{error.message} "
+            _end_mpi_job(comm, error, view, outcome)
+            raise
+        except BaseException as error:
+            _end_mpi_job(comm, error, view, outcome)
+            raise
+
+
+def _train(
+    comm: Communicator, request: TrainRequest, threads: int | None, view: RankView, outcome: Outcome
+) -> None:
+    from cobre.sddp.agreement import failing_together, largest
+    from cobre.sddp.training import train
+
+    started_at = now()
+    case = _load_everywhere(comm, request, view, outcome)
+    if case is None:
+        return
+    output = (request.output or case.path / "output").absolute()
+    with failing_together(comm):
+        if comm.rank == _ROOT:
+            output, warnings = choose_output(case.path, request.output)
+            outcome.warnings += warnings
+    count = threads or _share_of_cpus(comm)
+    view.started(training_facts(case, comm.size, count, output))
+    with watch_signals(view, outcome) as interrupts:
+        # A rank that left alone would fail the others: even the first signal waits for an iteration.
+        interrupts.saving = True
+
+        def on_iteration(record: IterationRecord) -> bool:
+            view.iteration(record)
+            return interrupts.requested
+
+        result = train(
+            case, communicator=comm, threads=count, on_iteration=on_iteration, failure_directory=output
+        )
+        with failing_together(comm):
+            if comm.rank == _ROOT:
+                finish_training(case, result, output, started_at, view, outcome)
+        mine = _SIGINT if interrupts.interrupted else _SIGTERM if interrupts.requested else 0
+        signalled = largest(comm, mine)
+    conclude(result, output, outcome, stopped=signalled > 0, by_sigint=signalled == _SIGINT)
+    view.told = True
+
+
+def _load_everywhere(
+    comm: Communicator, request: TrainRequest, view: RankView, outcome: Outcome
+) -> Case | None:
+    """Load the case on rank 0, and where it is right there on the others; ``None`` when it is wrong."""
+    from cobre.sddp.agreement import failing_together, largest
+
+    case: Case | None = None
+    with failing_together(comm):
+        if comm.rank == _ROOT:
+            case = load_case(request, outcome)
+    code = largest(comm, int(outcome.exit_code))
+    if code != int(ExitCode.OK):
+        outcome.exit_code = ExitCode(code)
+        view.told = True
+        return None
+    with failing_together(comm):
+        if comm.rank != _ROOT:
+            mine = Outcome("train")
+            case = load_case(request, mine)
+            if case is None:
+                raise ValidationError(mine.errors)
+    return case
+
+
+def _share_of_cpus(comm: Communicator) -> int:
+    """Return this rank's part of the processors that it shares with other ranks of its host."""
+    from cobre.sddp.agreement import gather_texts
+
+    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(usable_cpus()))
+    place = json.dumps([socket.gethostname(), cpus])
+    return max(1, len(cpus) // gather_texts(comm, place).count(place))
+
+
+def _requested_threads() -> int | None:
+    try:
+        return requested_threads()
+    except CobreError as error:
+        raise ConfigurationError(error.kind, error.message, error.context, error.suggestion) from None
+
+
+def _fail_together(comm: Communicator, error: CobreError, view: RankView, outcome: Outcome) -> None:
+    """End with the exit code of the rank that knows best; the others have its error at second hand."""
+    from cobre.sddp.agreement import largest
+
+    code = ExitCode(-largest(comm, -int(exit_code_of(error))))
+    outcome.fail(code, error.problems)
+    view.told = True
+
+
+def _end_mpi_job(comm: Communicator, error: BaseException, view: RankView, outcome: Outcome) -> None:
+    """End all ranks of an MPI job: MPI does not tell them that this one has left, and they would wait."""
+    if comm.backend != "mpi" or comm.size == 1:
+        return
+    record_failure(outcome, error)
+    view.finish(outcome)
+    comm.abort(int(outcome.exit_code))

@@ -1,0 +1,150 @@
+"""What ``cobre train`` tells of a run: its facts, its result, and where the time of each rank went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from cobre.case.model import Case
+    from cobre.sddp import TrainingResult
+    from cobre.sddp.timing import WorkerInfo
+
+_MIB = 1 << 20
+
+
+def training_facts(case: Case, ranks: int, threads: int, output: Path) -> dict[str, Any]:
+    """Return what is known when training begins."""
+    return {
+        "case": str(case.path.absolute()),
+        "output_dir": str(output),
+        "stages": len(case.stages),
+        "hydros": len(case.hydros),
+        "thermals": len(case.thermals),
+        "buses": len(case.buses),
+        "lines": len(case.lines),
+        "max_iterations": case.training.iteration_limit,
+        "forward_passes": case.training.forward_passes,
+        "seed": case.training.tree_seed,
+        "ranks": ranks,
+        "threads_per_rank": threads,
+    }
+
+
+def terminated_facts(result: TrainingResult) -> dict[str, Any]:
+    """Return how training ended."""
+    return {
+        "reason": result.termination_reason,
+        "iterations": result.iterations,
+        "final_lb": result.lower_bound,
+        "final_ub": result.upper_bound,
+        "total_time_ms": round(result.total_time_ms, 3),
+        "total_cuts": sum(record.cuts_added for record in result.history),
+    }
+
+
+def _lps_per_second(result: TrainingResult) -> float:
+    seconds = sum(record.iteration_time_ms for record in result.history) / 1e3
+    return result.lp_solves / seconds if seconds > 0.0 else 0.0
+
+
+def result_data(case: Case, result: TrainingResult, output: Path, status: str) -> dict[str, Any]:
+    """Return the data of the JSON envelope."""
+    from cobre.sddp.timing import balance_of
+
+    return {
+        "iterations": result.iterations,
+        "lower_bound": result.lower_bound,
+        "upper_bound": result.upper_bound,
+        "upper_bound_std": result.upper_bound_std,
+        "gap_percent": result.gap_percent,
+        "termination_reason": result.termination_reason,
+        "total_time_ms": round(result.total_time_ms, 3),
+        "compile_time_ms": round(result.compile_time_ms, 3),
+        "lp_solves": result.lp_solves,
+        "lp_solves_per_second": round(_lps_per_second(result), 3),
+        "forward_passes": case.training.forward_passes,
+        "cuts": result.history[-1].cuts_active,
+        "backend": result.backend,
+        "ranks": result.ranks,
+        "threads": result.threads,
+        "seed": result.seed,
+        "policy_sha256": result.policy_sha256,
+        "status": status,
+        "workers": [asdict(worker) for worker in result.workers],
+        "balance": asdict(balance_of(result.workers)),
+        "case": str(case.path.absolute()),
+        "output_dir": str(output),
+    }
+
+
+def show_result(console: Console, case: Case, result: TrainingResult, output: Path, status: str) -> None:
+    """Print the result for people."""
+    from cobre.cli.human import show_table
+
+    limit = case.training.iteration_limit
+    rows = {
+        "lower bound": f"{result.lower_bound:,.6f} $",
+        "upper bound": f"{result.upper_bound:,.6f} $ (mean of the last forward passes; "
+        f"standard deviation {result.upper_bound_std:,.6f} $)",
+        "gap": f"{result.gap_percent:.6g} %",
+        "iterations": f"{result.iterations} of {limit} ({result.termination_reason})",
+        "LPs solved": f"{result.lp_solves:,} ({_lps_per_second(result):,.0f} per second)",
+        "time": f"{result.total_time_ms / 1e3:.2f} s, of which start-up {result.compile_time_ms / 1e3:.2f} s",
+        "run on": f"{result.backend}, ranks: {result.ranks}, threads: {result.threads}",
+        "policy": f"{result.history[-1].cuts_active:,} cuts, sha256 {result.policy_sha256}",
+        "memory": _memory(result.workers),
+        "output": str(output),
+    }
+    show_table(console, f"Training {status}", rows)
+    if result.ranks > 1:
+        _show_ranks(console, result.workers)
+
+
+def _memory(workers: Sequence[WorkerInfo]) -> str:
+    """Say how much memory a rank takes, and how much of it is its own where ranks share."""
+    text = f"{max(worker.memory_bytes for worker in workers) / _MIB:,.0f} MiB"
+    share = max(worker.memory_share_bytes for worker in workers)
+    if len(workers) > 1:
+        text += " of the largest rank"
+        if share > 0:
+            text += f", {share / _MIB:,.0f} MiB when what ranks share is divided among them"
+    return text
+
+
+def _show_ranks(console: Console, workers: Sequence[WorkerInfo]) -> None:
+    from rich.text import Text
+
+    from cobre.sddp.timing import balance_of
+
+    heads = ("rank", "forward", "backward", "communication", "idle", "LPs", "passes", "MiB")
+    rows = [
+        (
+            str(worker.rank),
+            f"{worker.forward_time_ms / 1e3:.2f} s",
+            f"{worker.backward_time_ms / 1e3:.2f} s",
+            f"{worker.communication_time_ms / 1e3:.2f} s",
+            f"{worker.idle_time_ms / 1e3:.2f} s",
+            f"{worker.lp_solves:,}",
+            f"{worker.scenarios_processed:,}",
+            f"{worker.memory_bytes / _MIB:,.0f}",
+        )
+        for worker in workers
+    ]
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for row in (heads, *rows):
+        line = "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
+        console.print(Text(f"  {line}"), soft_wrap=True)
+    balance = balance_of(workers)
+    advice = "; more than a tenth: fewer ranks would do" if balance.too_many_ranks else ""
+    console.print(
+        Text(
+            f"  load imbalance {balance.imbalance:.2f} ({balance.imbalance_word}), "
+            f"communication {balance.communication_fraction:.1%}{advice}"
+        ),
+        soft_wrap=True,
+    )

@@ -1,0 +1,159 @@
+"""How ranks agree outside of the kernels: numbers from all, errors of one, and the same study everywhere.
+
+Nothing that comes from another rank is unpickled: errors travel as JSON, and texts have a longest length.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.comm import CommError, Communicator, ReduceOp
+from cobre.errors import CobreError, Problem, SolverError, ValidationError
+
+_LONGEST_TEXT_BYTES = 1 << 20
+_LONGEST_SHORT_MESSAGE = 1000
+_PLACE = ("stage", "iteration", "scenario", "opening", "solver_status")
+
+
+def gather_rows(comm: Communicator, row: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the equally long rows of all ranks, float64[ranks, columns]; collective."""
+    size, width = comm.size, len(row)
+    received = np.zeros(size * width)
+    comm.allgatherv(row, received, np.full(size, width, np.int64), np.arange(size, dtype=np.int64) * width)
+    return received.reshape(size, width)
+
+
+def largest(comm: Communicator, value: int) -> int:
+    """Return the largest of the ranks' numbers; collective."""
+    received = np.zeros(1, np.int64)
+    comm.allreduce(np.array([value], np.int64), received, ReduceOp.MAX)
+    return int(received[0])
+
+
+def gather_texts(comm: Communicator, text: str) -> list[str]:
+    """Return the texts of all ranks, cut where they are too long; collective."""
+    size = comm.size
+    mine = text.encode()[:_LONGEST_TEXT_BYTES]
+    lengths = np.zeros(size, np.int64)
+    comm.allgatherv(np.array([len(mine)]), lengths, np.ones(size, np.int64), np.arange(size, dtype=np.int64))
+    if lengths.min() < 0 or lengths.max() > _LONGEST_TEXT_BYTES:
+        raise CobreError("MpiError", f"a rank announced a text of {int(lengths.max())} bytes")
+    starts = np.cumsum(lengths) - lengths
+    received = np.zeros(int(lengths.sum()), np.uint8)
+    comm.allgatherv(np.frombuffer(bytearray(mine), np.uint8), received, lengths, starts)
+    parts = (received[start : start + length] for start, length in zip(starts, lengths, strict=True))
+    return [part.tobytes().decode(errors="replace") for part in parts]
+
+
+@contextmanager
+def failing_together(comm: Communicator) -> Iterator[None]:
+    """Let an error of cobre in the block be raised on all ranks; the block is the same on all of them.
+
+    The error of the lowest rank counts. A failure of the communication itself is passed on as it is: there
+    is nobody left to talk to.
+    """
+    error: CobreError | None = None
+    try:
+        yield
+    except CommError:
+        raise
+    except CobreError as caught:
+        error = caught
+    raise_together(comm, error)
+
+
+def raise_together(comm: Communicator, error: CobreError | None) -> None:
+    """Raise on all ranks what one of them has to tell, if any has; collective.
+
+    The error says that it did so (:attr:`~cobre.errors.CobreError.on_all_ranks`).
+    """
+    if comm.size == 1:
+        if error is not None:
+            raise error
+        return
+    if largest(comm, error is not None) == 0:
+        return
+    texts = gather_texts(comm, "" if error is None else _error_text(error))
+    rank, text = next((rank, text) for rank, text in enumerate(texts) if text)
+    raised = error if error is not None and rank == comm.rank else _error_of(text, rank)
+    raised.on_all_ranks = True
+    raise raised
+
+
+def _error_text(error: CobreError) -> str:
+    document = {
+        "type": type(error).__name__,
+        "problems": [problem.as_dict() for problem in error.problems],
+    }
+    text = json.dumps(document, default=str)
+    if len(text.encode()) > _LONGEST_TEXT_BYTES:  # what was cut could not be read
+        short = Problem(error.kind, error.message[:_LONGEST_SHORT_MESSAGE])
+        text = json.dumps({"type": "CobreError", "problems": [short.as_dict()]})
+    return text
+
+
+def _error_of(text: str, rank: int) -> CobreError:
+    """Rebuild another rank's error."""
+    document: Mapping[str, Any] = json.loads(text)
+    problems = [Problem(**problem) for problem in document["problems"]]
+    first = problems[0]
+    if document["type"] == "ValidationError":
+        return ValidationError(problems)
+    if document["type"] == "SolverError":
+        place = {name: first.context[name] for name in _PLACE}
+        return SolverError(first.message, context=first.context, suggestion=first.suggestion, **place)
+    return CobreError(first.kind, first.message, {**first.context, "rank": rank}, first.suggestion)
+
+
+def require_same_study(comm: Communicator, *parts: Any) -> None:
+    """Check that all ranks have the same numbers before they compute with them; collective.
+
+    Raises
+    ------
+    CobreError
+        Kind ``IncompatibleSettings``, on all ranks, naming the first rank that differs from rank 0.
+    """
+    if comm.size == 1:
+        return
+    digests = gather_texts(comm, study_digest(*parts))
+    different = [rank for rank, digest in enumerate(digests) if digest != digests[0]]
+    if different:
+        error = CobreError(
+            "IncompatibleSettings",
+            f"rank {different[0]} has built another study than rank 0",
+            {"ranks": different},
+            "give all ranks the same files of the case, the same options, and the same versions of cobre",
+        )
+        error.on_all_ranks = True
+        raise error
+
+
+def study_digest(*parts: Any) -> str:
+    """Return SHA-256 over arrays, numbers and texts, also inside tuples and dataclasses."""
+    digest = hashlib.sha256()
+    for part in parts:
+        _feed(digest, part)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, part: Any) -> None:
+    if isinstance(part, np.ndarray):
+        digest.update(f"{part.dtype.str}{part.shape}".encode())
+        digest.update(np.ascontiguousarray(part).tobytes())
+    elif dataclasses.is_dataclass(part):
+        for item in dataclasses.fields(part):
+            _feed(digest, getattr(part, item.name))
+    elif isinstance(part, (tuple, list)):
+        digest.update(f"({len(part)}".encode())
+        for item in part:
+            _feed(digest, item)
+    elif part is None or isinstance(part, (bool, int, float, str, np.generic)):
+        digest.update(f"{part!r};".encode())

@@ -1,0 +1,64 @@
+"""Processors and threads of a rank, decided before Numba is imported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from cobre.errors import CobreError
+
+THREADS_VARIABLE = "COBRE_NUM_THREADS"
+SLURM_THREADS_VARIABLE = "SLURM_CPUS_PER_TASK"
+NUMBA_THREADS_VARIABLE = "NUMBA_NUM_THREADS"
+# Libraries below NumPy would start threads of their own beside ours; HiGHS is told by an option.
+_LIBRARY_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+
+
+def usable_cpus() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def requested_threads(environment: Mapping[str, str] | None = None) -> int | None:
+    """Return the threads that the environment asks for, or ``None``.
+
+    That is ``COBRE_NUM_THREADS``, else ``SLURM_CPUS_PER_TASK``; an empty variable counts as unset.
+
+    Raises
+    ------
+    CobreError
+        Kind ``IncompatibleSettings`` when the variable that decides does not hold a positive whole number.
+    """
+    variables = os.environ if environment is None else environment
+    for name in (THREADS_VARIABLE, SLURM_THREADS_VARIABLE):
+        text = variables.get(name, "").strip()
+        if not text:
+            continue
+        if not (text.isascii() and text.isdigit() and int(text) > 0):
+            raise CobreError(
+                "IncompatibleSettings",
+                f"the environment variable {name} must be a positive whole number, not {text!r}",
+                {"setting": name, "value": text},
+                f"set {name} to the number of threads, unset it, or give the number of threads yourself",
+            )
+        return int(text)
+    return None
+
+
+def threads_of_ranks(ranks: int, environment: Mapping[str, str] | None = None) -> int:
+    """Return the threads of each of several ranks of this machine: the environment's, else its share.
+
+    The share is processors ÷ ranks, at least 1 (API-02).
+    """
+    return requested_threads(environment) or max(1, usable_cpus() // ranks)
+
+
+def rank_environment(threads: int) -> dict[str, str]:
+    """Return the variables of a process that shall run one rank with so many threads."""
+    return {NUMBA_THREADS_VARIABLE: str(threads), **dict.fromkeys(_LIBRARY_VARIABLES, "1")}
+
+
+def pin_libraries() -> None:
+    """Keep the libraries below NumPy to one thread in this process; only before they are imported."""
+    for name in _LIBRARY_VARIABLES:
+        os.environ.setdefault(name, "1")

@@ -1,0 +1,16 @@
+"""The iteration on the mpi communicator."""
+
+# Kernels are typed by Numba when they are compiled, not by annotations.
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
+from __future__ import annotations
+
+from numba import njit
+
+from cobre.comm.mpi import MpiKernel
+from cobre.sddp.iteration import iterate_study
+
+
+@njit(cache=True, nogil=True)
+def iterate_mpi(state, scratch, detail, study, tree_seed, iteration):
+    """One iteration on this communicator; see :func:`cobre.sddp.iteration.iterate`."""
+    return iterate_study(MpiKernel(state, scratch, detail), study, tree_seed, iteration)

@@ -1,0 +1,16 @@
+"""The iteration on the tcp communicator."""
+
+# Kernels are typed by Numba when they are compiled, not by annotations.
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
+from __future__ import annotations
+
+from numba import njit
+
+from cobre.comm.tcp_kernel import TcpKernel
+from cobre.sddp.iteration import iterate_study
+
+
+@njit(cache=True, nogil=True)
+def iterate_tcp(state, scratch, alarm, detail, study, tree_seed, iteration):
+    """One iteration on this communicator; see :func:`cobre.sddp.iteration.iterate`."""
+    return iterate_study(TcpKernel(state, scratch, alarm, detail), study, tree_seed, iteration)

@@ -1,0 +1,111 @@
+"""From the status of a failed iteration to an error that tells the whole story, the same on all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from cobre.comm import Communicator
+from cobre.comm.status import error_from_status
+from cobre.errors import CobreError, SolverError
+from cobre.lp import StageTemplate, diagnose
+from cobre.lp.arrays import CutPool
+from cobre.sddp import buffers as fields
+from cobre.sddp.agreement import raise_together
+from cobre.sddp.buffers import IterationBuffers
+from cobre.sddp.graph import GraphArrays
+from cobre.sddp.iteration import BAD_RECORD, COMMUNICATION_FAILED, ITERATION_FAILED
+
+_PHASES = {
+    fields.PHASE_FORWARD: "forward pass",
+    fields.PHASE_BACKWARD: "backward pass",
+    fields.PHASE_LOWER_BOUND: "lower bound",
+}
+_NAMED_ROWS = 5
+
+
+def raise_failure(
+    status: int,
+    iteration: int,
+    comm: Communicator,
+    templates: Sequence[StageTemplate],
+    graph: GraphArrays,
+    pool: CutPool,
+    buffers: IterationBuffers,
+    directory: Path,
+) -> NoReturn:
+    """Raise what the kernel's status stands for; collective unless the communication itself failed.
+
+    Parameters
+    ----------
+    iteration
+        From 0.
+    directory
+        Where the LP that failed is written.
+    """
+    if status >= COMMUNICATION_FAILED:
+        raise error_from_status(status - COMMUNICATION_FAILED, comm.detail)
+    failed = np.flatnonzero(buffers.failure[:, fields.FAILED_STATUS])
+    error: CobreError | None = None
+    if status == ITERATION_FAILED and len(failed):
+        error = solver_error(int(failed[0]), iteration, comm.rank, templates, graph, pool, buffers, directory)
+    elif status != ITERATION_FAILED:
+        what = {BAD_RECORD: "a cut record with an impossible slot was received"}.get(
+            status, f"the iteration kernel returned status {status}"
+        )
+        error = CobreError("MpiError", what, {"iteration": iteration + 1, "rank": comm.rank})
+    raise_together(comm, error)
+    raise CobreError(
+        "InternalError", "an iteration failed and no rank knows why", {"iteration": iteration + 1}
+    )
+
+
+def solver_error(
+    own_pass: int,
+    iteration: int,
+    rank: int,
+    templates: Sequence[StageTemplate],
+    graph: GraphArrays,
+    pool: CutPool,
+    buffers: IterationBuffers,
+    directory: Path,
+) -> SolverError:
+    """Explain the LP that failed, and write it as a file."""
+    _, node, opening, phase = (int(value) for value in buffers.failure[own_pass])
+    template, stage = templates[node], int(graph.node_stage[node])
+    scenario = int(buffers.pass_start[rank]) + own_pass
+    state = buffers.initial_state if stage == 0 else buffers.state_own[stage - 1, own_pass]
+    cuts = int(pool.num_cuts[node])
+    name = f"failed_stage{template.stage_id}_scenario{scenario}_opening{opening}.mps"
+    diagnosis = diagnose(
+        template,
+        pool.intercept[node, :cuts],
+        pool.slope[node, :cuts],
+        state,
+        opening,
+        directory / name,
+    )
+    rows = [f"{violation.row} by {violation.amount:.6g}" for violation in diagnosis.violations]
+    shown = "; ".join(rows[:_NAMED_ROWS]) or "none found when solved from scratch"
+    return SolverError(
+        f"the LP of stage {template.stage_id}, scenario {scenario}, opening {opening} ({_PHASES[phase]}, "
+        f"iteration {iteration + 1}) could not be solved: {diagnosis.status}; "
+        f"rows that cannot hold: {shown}",
+        stage=template.stage_id,
+        iteration=iteration + 1,
+        scenario=scenario,
+        opening=opening,
+        solver_status=diagnosis.status,
+        context={
+            "phase": _PHASES[phase],
+            "violated_rows": rows,
+            "model_file": None if diagnosis.model_file is None else str(diagnosis.model_file),
+            "model_file_error": diagnosis.model_file_error,
+            "state": [float(value) for value in state],
+        },
+        suggestion="look at the limits and inflows of the entities named; "
+        "negative inflows need inflow_non_negativity 'penalty' or 'truncation'",
+    )

@@ -1,0 +1,79 @@
+"""The cut pool in memory that the ranks of a host share, and how much memory a rank takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from cobre.comm import AllocationFailed, Communicator
+from cobre.comm.regions import SharedRegion
+from cobre.errors import Problem
+from cobre.lp.arrays import CutPool, cut_pool
+from cobre.sddp.agreement import largest
+
+_ROLLUP = Path("/proc/self/smaps_rollup")
+_STATUS = Path("/proc/self/status")
+_KIB = 1024
+
+
+class SharedPool(NamedTuple):
+    """A cut pool, the region that it lies in, and what went wrong with sharing it.
+
+    The region has to live as long as the pool is used.
+    """
+
+    pool: CutPool
+    region: SharedRegion | None
+    warnings: tuple[Problem, ...]
+
+
+def shared_cut_pool(comm: Communicator, nodes: int, capacity: int, states: int) -> SharedPool:
+    """Make an empty pool, one copy for each host where its ranks can share memory; collective.
+
+    Every rank writes every cut that it receives to its place in the pool, as it would in a pool of its own:
+    all of them write the same bytes to the same place, and a rank reads only what it has written itself. So
+    no rank has to wait for another, and what it reads is right at any time. Only the number of cuts is each
+    rank's own.
+    """
+    if largest(comm, comm.split_local().size) == 1:
+        return SharedPool(cut_pool(nodes, capacity, states), None, ())
+    cuts = nodes * capacity
+    try:
+        region = comm.create_shared_region(cuts * (1 + states), np.float64)
+    except AllocationFailed as error:  # on all ranks
+        problem = Problem(
+            "OutOfMemory",
+            f"the cuts cannot be shared, every rank keeps a copy: {error.message}",
+            {},
+            "give the host more shared memory (/dev/shm), or ask for fewer iterations",
+        )
+        return SharedPool(cut_pool(nodes, capacity, states), None, (problem,))
+    data = region.target
+    pool = CutPool(
+        intercept=data[:cuts].reshape(nodes, capacity),
+        slope=data[cuts:].reshape(nodes, capacity, states),
+        num_cuts=np.zeros(nodes, np.int64),
+    )
+    return SharedPool(pool, region, ())
+
+
+def memory_bytes() -> tuple[int, int]:
+    """Return the memory this process holds, and its share of it when what is shared is divided; in bytes.
+
+    Where the system does not tell the share, it is 0; where it tells nothing, both are.
+    """
+    try:
+        lines = _ROLLUP.read_text().splitlines()
+    except OSError:
+        try:
+            lines = _STATUS.read_text().splitlines()
+        except OSError:
+            return 0, 0
+    sizes = {
+        name: int(rest.split()[0]) * _KIB
+        for name, colon, rest in (line.partition(":") for line in lines)
+        if colon and name in ("Rss", "VmRSS", "Pss")
+    }
+    return sizes.get("Rss", sizes.get("VmRSS", 0)), sizes.get("Pss", 0)
