@@ -102,11 +102,19 @@ def opening_values(tree: OpeningTree, node: int) -> FloatArray:
 def most_available_mw(
     case: Case, tree: OpeningTree, nodes_by_stage: Sequence[Sequence[int]]
 ) -> list[FloatArray]:
-    """Return for each stage the most that each non-controllable source may have, by opening."""
-    return [
-        np.concatenate([tree.ncs_mw[tree.rows(node)] for node in nodes]).max(axis=0, initial=0.0)
-        for nodes in nodes_by_stage
-    ]
+    """Return for each stage the most that each non-controllable source may have, in openings and passes."""
+    scheme, library = case.training.source.scheme("ncs"), case.scenarios.external_ncs
+    installed = np.array([source.max_generation_mw for source in case.non_controllables], np.float64)
+    found = []
+    for position, nodes in enumerate(nodes_by_stage):
+        most = np.concatenate([tree.ncs_mw[tree.rows(node)] for node in nodes]).max(axis=0, initial=0.0)
+        serving = np.where(case.stage_data[position].ncs_in_service, installed, 0.0)
+        if scheme == "out_of_sample":
+            most = np.maximum(most, np.where(case.scenarios.ncs_has_stats, serving, 0.0))
+        elif scheme == "external" and library is not None:
+            most = np.maximum(most, serving * library[position].max(axis=0, initial=0.0))
+        found.append(most)
+    return found
 
 
 def _psi(layout: StateLayout, position: int) -> dict[str, Any]:

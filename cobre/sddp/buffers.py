@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cobre.lp.arrays import F64_1D, F64_2D, F64_3D, I64_1D, I64_2D, LpArrays
+from cobre.lp.state import StateLayout
 from cobre.native import array_struct
 from cobre.sddp.graph import GraphArrays
 from cobre.sddp.partition import block_of
@@ -58,6 +58,11 @@ class IterationBuffers(NamedTuple):
         Cut records of the stage at hand.
     node_all, opening_all
         Node and opening of every pass at every stage, int64[T, M]; all ranks know them all.
+    noise_own, start_own
+        What own passes meet: values of the random entities, float64[T, m, E], and the state they start from,
+        float64[m, n].
+    tree_row, memory_place, memory, drawn
+        First row of each node in the opening tree, components of past inflow by (hydro, lane), and scratch.
     value, cut_value, slope, probability, weight, order
         Outcomes of one trial point by (worker, outcome): optimal value, value and slope of its cut,
         probability, weight under the risk measure, and scratch to sort them.
@@ -82,6 +87,12 @@ class IterationBuffers(NamedTuple):
     cut_all: F64_2D
     node_all: I64_2D
     opening_all: I64_2D
+    noise_own: F64_3D
+    start_own: F64_2D
+    tree_row: I64_1D
+    memory_place: I64_2D
+    memory: F64_2D
+    drawn: F64_1D
     value: F64_2D
     cut_value: F64_2D
     slope: F64_3D
@@ -104,7 +115,7 @@ BuffersStruct = array_struct(IterationBuffers)
 def iteration_buffers(
     arrays: LpArrays,
     graph: GraphArrays,
-    initial_state: NDArray[np.float64],
+    layout: StateLayout,
     passes: int,
     rank: int,
     size: int,
@@ -116,9 +127,10 @@ def iteration_buffers(
     own = stop - start
     blocks = [block_of(passes, size, other) for other in range(size)]
     outcomes = _most_outcomes(arrays, graph)
+    entities = arrays.noise_start.shape[1] - 1
     record = states + RECORD_HEADER_WORDS
     return IterationBuffers(
-        initial_state=np.ascontiguousarray(initial_state, np.float64),
+        initial_state=np.ascontiguousarray(layout.initial, np.float64),
         state_own=np.zeros((stages, own, states)),
         state_all=np.zeros((stages, passes, states)),
         cost_own=np.zeros(own),
@@ -127,6 +139,13 @@ def iteration_buffers(
         cut_all=np.zeros((passes, record)),
         node_all=np.zeros((stages, passes), np.int64),
         opening_all=np.zeros((stages, passes), np.int64),
+        noise_own=np.zeros((stages, own, entities)),
+        start_own=np.zeros((own, states)),
+        tree_row=np.concatenate([[0], np.cumsum(arrays.num_openings)])[:-1].astype(np.int64),
+        memory_place=np.ascontiguousarray(layout.memory_place, np.int64),
+        memory=np.zeros(layout.memory_place.shape),
+        # Room for noise by entity in front of the independent numbers, of which there are no more.
+        drawn=np.zeros(2 * entities),
         value=np.zeros((workers, outcomes)),
         cut_value=np.zeros((workers, outcomes)),
         slope=np.zeros((workers, outcomes, states)),

@@ -77,7 +77,7 @@ def solver_error(
     _, node, opening, phase = (int(value) for value in buffers.failure[own_pass])
     template, stage = templates[node], int(graph.node_stage[node])
     scenario = int(buffers.pass_start[rank]) + own_pass
-    state = buffers.initial_state if stage == 0 else buffers.state_own[stage - 1, own_pass]
+    state = buffers.start_own[own_pass] if stage == 0 else buffers.state_own[stage - 1, own_pass]
     cuts = int(pool.num_cuts[node])
     name = f"failed_stage{template.stage_id}_scenario{scenario}_opening{opening}.mps"
     diagnosis = diagnose(

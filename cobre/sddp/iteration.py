@@ -1,6 +1,6 @@
 """One SDDP iteration as one nopython function over any communicator.
 
-    paths of all passes -> forward passes -> gather costs -> gather states -> for t = T-2 .. 0: cuts of my
+    forward passes -> gather costs -> gather states -> for t = T-2 .. 0: cuts of my
     trial points of stage t, gather cuts, insert into the pools of their nodes -> lower bound on rank 0,
     broadcast
 
@@ -37,7 +37,7 @@ from cobre.sddp.buffers import (
     BuffersStruct,
 )
 from cobre.sddp.graph import GraphStruct
-from cobre.sddp.passes import choose_paths, makes_cut, run_phase
+from cobre.sddp.passes import makes_cut, run_phase
 
 ITERATION_OK = 0
 ITERATION_FAILED = 1
@@ -157,7 +157,7 @@ def _backward(comm, lp, graph, pool, work, basis, buffers, iteration, first_pass
 
 
 @inner_kernel
-def iterate(comm, lp, graph, pool, work, basis, buffers, tree_seed, iteration):
+def iterate(comm, lp, graph, pool, work, basis, buffers, iteration):
     """Run one iteration (0-based) on this rank and leave bounds in ``buffers.outcome``.
 
     Parameters
@@ -166,8 +166,7 @@ def iterate(comm, lp, graph, pool, work, basis, buffers, tree_seed, iteration):
         A communicator's jitclass; compiled monomorphically against its type.
     lp, graph, pool, work, basis, buffers
         See :mod:`cobre.lp.arrays`, :mod:`cobre.sddp.graph` and :mod:`cobre.sddp.buffers`.
-    tree_seed
-        uint64 seed of the forward draws.
+        What the passes meet is in the buffers already, see :func:`cobre.sddp.draws.draw_passes`.
 
     Returns
     -------
@@ -180,7 +179,6 @@ def iterate(comm, lp, graph, pool, work, basis, buffers, tree_seed, iteration):
     for timer in range(len(buffers.elapsed_ns)):
         buffers.elapsed_ns[timer] = 0
     start = monotonic_ns()
-    choose_paths(lp, graph, buffers, tree_seed, iteration)
     run_phase(PHASE_FORWARD, lp, graph, pool, work, basis, buffers, first_pass, no_stage)
     buffers.elapsed_ns[FORWARD_NS] = monotonic_ns() - start
 
@@ -216,7 +214,7 @@ def iterate(comm, lp, graph, pool, work, basis, buffers, tree_seed, iteration):
 
 
 @inner_kernel
-def iterate_study(comm, study, tree_seed, iteration):
+def iterate_study(comm, study, iteration):
     """Run :func:`iterate` on the tuple of arrays that Python hands to an entry."""
     lp, graph, pool, work, basis, buffers = study
     return iterate(
@@ -227,6 +225,5 @@ def iterate_study(comm, study, tree_seed, iteration):
         WorkspaceStruct(work),
         BasisStruct(basis),
         BuffersStruct(buffers),
-        tree_seed,
         iteration,
     )

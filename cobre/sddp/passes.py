@@ -27,7 +27,6 @@ from cobre.lp.engine import (
     OK,
     future_cost,
     objective,
-    opening_noise,
     outgoing_state,
     solve_one,
     solve_openings,
@@ -46,7 +45,6 @@ from cobre.sddp.buffers import (
     RECORD_INTERCEPT,
 )
 from cobre.sddp.risk import outcome_weights
-from cobre.stochastic import sample_opening, sample_uniform
 
 
 @inner_kernel
@@ -55,43 +53,6 @@ def _record_failure(buffers, own_pass, status, node, opening, phase):
     buffers.failure[own_pass, FAILED_NODE] = node
     buffers.failure[own_pass, FAILED_OPENING] = opening
     buffers.failure[own_pass, FAILED_PHASE] = phase
-
-
-@inner_kernel
-def _next_node(graph, node, uniform):
-    """Return the node that follows, by a number in [0, 1)."""
-    first, last = graph.successor_start[node], graph.successor_start[node + 1]
-    passed = 0.0
-    for edge in range(first, last - 1):
-        passed += graph.probability[edge]
-        if uniform < passed:
-            return graph.successor[edge]
-    return graph.successor[last - 1]
-
-
-@inner_kernel
-def choose_paths(lp, graph, buffers, tree_seed, iteration):
-    """Write node and opening of every pass at every stage: a function of the arguments alone."""
-    stages = len(graph.stage_start) - 1
-    passes = len(buffers.cost_all)
-    enumerated = graph.path_node.shape[1] > 0
-    for forward_pass in range(passes):
-        node = np.int64(0)
-        for stage in range(stages):
-            if enumerated:
-                node = graph.path_node[stage, forward_pass]
-                opening = graph.path_opening[stage, forward_pass]
-            else:
-                if stage > 0:
-                    first = graph.successor_start[node]
-                    if graph.successor_start[node + 1] - first == 1:
-                        node = graph.successor[first]
-                    else:
-                        drawn = sample_uniform(tree_seed, iteration + 1, forward_pass, stage)
-                        node = _next_node(graph, node, drawn)
-                opening = sample_opening(tree_seed, iteration + 1, forward_pass, stage, lp.num_openings[node])
-            buffers.node_all[stage, forward_pass] = node
-            buffers.opening_all[stage, forward_pass] = opening
 
 
 @inner_kernel
@@ -106,15 +67,15 @@ def makes_cut(graph, stage, forward_pass):
 def _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_pass):
     """Simulate one pass through all stages; its cost is NaN if an LP could not be solved."""
     stages = len(graph.stage_start) - 1
-    state = buffers.initial_state
+    state = buffers.start_own[own_pass]
     total = 0.0
     cumulative_discount = 1.0
     for stage in range(stages):
         node = buffers.node_all[stage, first_pass + own_pass]
-        opening = buffers.opening_all[stage, first_pass + own_pass]
-        noise = opening_noise(lp, node, opening)
+        noise = buffers.noise_own[stage, own_pass]
         status = solve_one(lp, pool, work, basis, worker, node, own_pass, noise, state)
         if status != OK:
+            opening = buffers.opening_all[stage, first_pass + own_pass]
             _record_failure(buffers, own_pass, status, node, opening, PHASE_FORWARD)
             buffers.cost_own[own_pass] = np.nan
             return

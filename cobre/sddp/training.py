@@ -25,16 +25,18 @@ from cobre.policy_files import boundary_cuts, future_cost_floor
 from cobre.sddp import buffers as fields
 from cobre.sddp import timing
 from cobre.sddp.agreement import failing_together, gather_rows, largest, require_same_study
+from cobre.sddp.draws import draw_passes
 from cobre.sddp.entries import entry_of
 from cobre.sddp.failure import raise_failure
 from cobre.sddp.graph import graph_arrays
 from cobre.sddp.iteration import ITERATION_OK
+from cobre.sddp.partition import block_of
 from cobre.sddp.policy import Policy
 from cobre.sddp.progress import IterationRecord, TrainingResult
 from cobre.sddp.sharing import memory_bytes, shared_cut_pool
 from cobre.sddp.threads import kernel_lock, use_threads
 from cobre.sddp.timing import RankTiming, WorkerInfo, iteration_timings, worker_infos
-from cobre.stochastic import OpeningTree, build_opening_tree
+from cobre.stochastic import OpeningTree, build_opening_tree, make_sampler
 
 OnIteration = Callable[[IterationRecord], object]
 
@@ -138,14 +140,15 @@ class _Session:
         require_same_study(comm, *self._study_facts())
         self._allocate(resources)
         with compile_guard(f"train-{comm.backend}"):
+            self._draw(0)
             self.entry.compile(tuple(numba.typeof(argument) for argument in self._arguments(0)))
         self.compile_time_ms = (time.perf_counter() - self.began) * 1e3
 
     def _build(self) -> None:
         """Make the study's numbers, the same on all ranks."""
         case = self.case
-        self.tree: OpeningTree = build_opening_tree(case)
         self.layout = StateLayout(case)
+        self.tree: OpeningTree = build_opening_tree(case, model=self.layout.inflow)
         components = [(part.kind, part.entity_id, part.offset) for part in self.layout.components]
         self.boundary = boundary_cuts(case, components)
         floor = None if self.boundary is None else partial(future_cost_floor, self.boundary)
@@ -181,15 +184,20 @@ class _Session:
             self.pool.num_cuts[last:] = self.loaded_cuts
         self.work = lp_arrays.lp_workspace(self.lp, handles, capacity, batch=passes)
         self.buffers = fields.iteration_buffers(
-            self.lp, self.graph, self.layout.initial, passes, self.comm.rank, self.comm.size, self.threads
+            self.lp, self.graph, self.layout, passes, self.comm.rank, self.comm.size, self.threads
         )
+        block = block_of(passes, self.comm.size, self.comm.rank)
+        self.sampler = make_sampler(self.case, self.layout.inflow, self.tree, passes=passes, block=block)
         own = len(self.buffers.cost_own)
         self.basis = lp_arrays.basis_store(self.lp, max(own, 1), capacity)
 
     def _arguments(self, iteration: int) -> tuple[Any, ...]:
-        seed = np.uint64(self.tree.seed)
         study = (self.lp, self.graph, self.pool, self.work, self.basis, self.buffers)
-        return (*self.comm.kernel_arguments, study, seed, iteration)
+        return (*self.comm.kernel_arguments, study, iteration)
+
+    def _draw(self, iteration: int) -> None:
+        seed = np.uint64(self.tree.seed)
+        draw_passes(self.sampler, self.lp, self.graph, self.buffers, self.comm.rank, seed, iteration)
 
     def run(self, on_iteration: OnIteration | None) -> TrainingResult:
         """Iterate until the limit or until a rank's callback asks to stop."""
@@ -238,6 +246,7 @@ class _Session:
         began = time.perf_counter()
         cuts_before = int(self.pool.num_cuts.sum())
         self.work.counters[:] = 0
+        self._draw(iteration)
         with kernel_lock:
             status = self.entry(*self._arguments(iteration))
         if status != ITERATION_OK:

@@ -182,7 +182,7 @@ def make_sampler(
     start, stop = (0, passes) if block is None else block
     layout = study_layout(case)
     statistics = noise_statistics(case, model, layout)
-    roots = correlation_roots(case, layout, study_correlation(case, model))
+    roots = correlation_roots(case, layout, study_correlation(case))
     scheme = np.array([_SCHEMES[source.scheme(name)] for name in CLASSES], np.int64)
     if case.graph.has_scenarios:
         scheme[scheme == EXTERNAL] = IN_SAMPLE  # the nodes' openings hold the scenarios

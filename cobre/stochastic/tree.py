@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case.model import Case, Correlation, PolicyNode, Stage
+from cobre.case.model import Case, ClassName, Correlation, PolicyNode, Stage
+from cobre.case.scenarios.correlation import resolve_correlation
 from cobre.comm.contract import Communicator
 from cobre.comm.regions import SharedRegion
 from cobre.errors import Problem, ValidationError
@@ -35,7 +36,7 @@ from cobre.stochastic.external import (
 )
 from cobre.stochastic.historical import HistoricalWindows, historical_windows
 from cobre.stochastic.openings import fill_openings
-from cobre.stochastic.par import InflowModel, inflow_model
+from cobre.stochastic.par import InflowModel, estimated_correlation, inflow_model
 from cobre.stochastic.statistics import NoiseStatistics, noise_statistics, realise_rows
 
 FloatArray = NDArray[np.float64]
@@ -204,7 +205,7 @@ class _Generator:
         self.layout: NoiseLayout = study_layout(case)
         statistics = noise_statistics(case, model, self.layout)
         self._statistics: NoiseStatistics = follow(case, model, statistics) if following else statistics
-        self._roots: CorrelationRoots = correlation_roots(case, self.layout, study_correlation(case, model))
+        self._roots: CorrelationRoots = correlation_roots(case, self.layout, study_correlation(case))
         self._windows: HistoricalWindows | None = None
         counts = np.array([stage.num_openings for stage in case.stages], np.int64)
         if case.scenarios.noise_openings is None:
@@ -293,11 +294,17 @@ def study_layout(case: Case) -> NoiseLayout:
     return noise_layout(case, varying(case, "load"), varying(case, "ncs"))
 
 
-def study_correlation(case: Case, model: InflowModel) -> Correlation | None:
-    """Return the correlation of a study: that of the file, else the one estimated with the model."""
+def study_correlation(case: Case) -> Correlation | None:
+    """Return the correlation of a study: that of the file, else the one that its history speaks for."""
     if case.scenarios.correlation is not None:
         return case.scenarios.correlation
-    return getattr(model, "correlation", None)
+    file = estimated_correlation(case)
+    if file is None:
+        return None
+    positions: dict[ClassName, dict[int, int]] = {
+        "inflow": {hydro.id: position for position, hydro in enumerate(case.hydros)}
+    }
+    return resolve_correlation(file, positions, [stage.id for stage in case.stages])
 
 
 def _check_nodes(case: Case, model: InflowModel) -> None:

@@ -129,14 +129,14 @@ def test_received_records_are_checked_before_they_are_written(change, status):
 
 
 def _pool_and_buffers():
-    from cobre.lp import build_templates
+    from cobre.lp import StateLayout, build_templates
     from cobre.lp.arrays import cut_pool, lp_arrays
     from cobre.stochastic import build_opening_tree
 
     case = cascade_study(hydros=2, stages=2)
     tree = build_opening_tree(case)
     arrays, graph = lp_arrays(build_templates(case, tree)), graph_arrays(case, tree.num_openings)
-    return graph, cut_pool(2, 4, 2), iteration_buffers(arrays, graph, np.zeros(2), 2, 0, 1, 1)
+    return graph, cut_pool(2, 4, 2), iteration_buffers(arrays, graph, StateLayout(case), 2, 0, 1, 1)
 
 
 @pytest.mark.parametrize("costs", [[5.0], [3.0, 7.0], [1.0e9, 1.0e9 + 1.0, 1.0e9 - 4.0, 2.0]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +93,21 @@ def _resolve(file: CorrelationFile, sources: Sources) -> Correlation | None:
         positions[kind] = {number: position for position, number in enumerate(sorted(registry.id_set))}
     if sources.stages.ids is None:
         return None
+    return resolve_correlation(file, positions, sorted(sources.stages.id_set))
+
+
+def resolve_correlation(
+    file: CorrelationFile, positions: Mapping[ClassName, Mapping[int, int]], stage_ids: Sequence[int]
+) -> Correlation:
+    """Return what a file without errors says of a study.
+
+    Parameters
+    ----------
+    positions
+        Of the entities of each class, by id.
+    stage_ids
+        Of the study stages, in order.
+    """
     profiles = {}
     for name, profile in sorted(file.profiles.items()):
         profiles[name] = tuple(
@@ -101,11 +117,11 @@ def _resolve(file: CorrelationFile, sources: Sources) -> Correlation | None:
         )
     usual = _DEFAULT if _DEFAULT in profiles else next(iter(profiles))
     scheduled = {item.stage_id: item.profile_name for item in file.schedule or ()}
-    of_stage = tuple(scheduled.get(stage, usual) for stage in sorted(sources.stages.id_set))
+    of_stage = tuple(scheduled.get(stage, usual) for stage in stage_ids)
     return Correlation(profiles, of_stage)
 
 
-def _group(group: GroupEntry, position: dict[int, int]) -> CorrelationGroup:
+def _group(group: GroupEntry, position: Mapping[int, int]) -> CorrelationGroup:
     members = np.array([position[member.id] for member in group.entities], np.int64)
     matrix = np.array(group.matrix, np.float64)
     for array in (members, matrix):

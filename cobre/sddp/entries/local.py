@@ -11,6 +11,6 @@ from cobre.sddp.iteration import iterate_study
 
 
 @njit(cache=True, nogil=True)
-def iterate_local(detail, study, tree_seed, iteration):
+def iterate_local(detail, study, iteration):
     """One iteration on this communicator; see :func:`cobre.sddp.iteration.iterate`."""
-    return iterate_study(LocalKernel(detail), study, tree_seed, iteration)
+    return iterate_study(LocalKernel(detail), study, iteration)

@@ -11,6 +11,6 @@ from cobre.sddp.iteration import iterate_study
 
 
 @njit(cache=True, nogil=True)
-def iterate_mpi(state, scratch, detail, study, tree_seed, iteration):
+def iterate_mpi(state, scratch, detail, study, iteration):
     """One iteration on this communicator; see :func:`cobre.sddp.iteration.iterate`."""
-    return iterate_study(MpiKernel(state, scratch, detail), study, tree_seed, iteration)
+    return iterate_study(MpiKernel(state, scratch, detail), study, iteration)
