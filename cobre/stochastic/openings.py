@@ -56,22 +56,23 @@ def fill_openings(seed: int, stage: Stage, windows: FloatArray, out: FloatArray)
         If there are more entities with noise than dimensions of Sobol points.
     """
     base, method = np.uint64(seed), stage.sampling_method
+    together = np.uint64(stage_seed(base, stage.id))
     if method == "saa":
         _fill_one_by_one(base, stage.id, out)
     elif method == "historical_residuals":
         _fill_residuals(base, stage.id, windows, out)
     elif method == "lhs":
-        fill_latin(stage_seed(base, stage.id), out)
+        fill_latin(together, out)
     elif method in ("qmc_sobol", "owen_sobol"):
         table = sobol_table(out.shape[1])
         if method == "qmc_sobol":
-            fill_sobol(stage_seed(base, stage.id), table, 0, True, out)
+            fill_sobol(together, table, 0, True, out)
         else:
-            fill_owen_sobol(stage_seed(base, stage.id), table, 0, out)
+            fill_owen_sobol(together, table, 0, out)
     elif method == "qmc_halton":
-        fill_halton(stage_seed(base, stage.id), halton_bases(out.shape[1]), len(out), 0, out)
+        fill_halton(together, halton_bases(out.shape[1]), len(out), 0, out)
     else:
-        fill_owen_halton(stage_seed(base, stage.id), halton_bases(out.shape[1]), len(out), 0, out)
+        fill_owen_halton(together, halton_bases(out.shape[1]), len(out), 0, out)
 
 
 def sobol_table(dimensions: int) -> NDArray[np.uint32]:
