@@ -58,6 +58,8 @@ class IterationBuffers(NamedTuple):
         Cut records of the stage at hand.
     node_all, opening_all
         Node and opening of every pass at every stage, int64[T, M]; all ranks know them all.
+    leader_all, leader_table
+        First pass with the same trial point, int64[T, M], and scratch to find it.
     value, slope, probability, weight, order
         Outcomes of one trial point by (worker, outcome): optimal value, slope, probability, weight under
         the risk measure, and scratch to sort them.
@@ -82,6 +84,8 @@ class IterationBuffers(NamedTuple):
     cut_all: F64_2D
     node_all: I64_2D
     opening_all: I64_2D
+    leader_all: I64_2D
+    leader_table: I64_1D
     value: F64_2D
     slope: F64_3D
     probability: F64_2D
@@ -126,6 +130,9 @@ def iteration_buffers(
         cut_all=np.zeros((passes, record)),
         node_all=np.zeros((stages, passes), np.int64),
         opening_all=np.zeros((stages, passes), np.int64),
+        leader_all=np.tile(np.arange(passes, dtype=np.int64), (stages, 1)),
+        # A power of two, at least half of which stays empty.
+        leader_table=np.zeros(1 << (2 * passes - 1).bit_length(), np.int64),
         value=np.zeros((workers, outcomes)),
         slope=np.zeros((workers, outcomes, states)),
         probability=np.zeros((workers, outcomes)),

@@ -9,6 +9,7 @@ from typing import Literal
 from cobre.errors import Problem
 from cobre.lp.scaling import ScalingReport
 from cobre.sddp.policy import Policy
+from cobre.sddp.selection import SelectionRecord
 
 _NORMAL_QUANTILE_95 = 1.96
 
@@ -24,6 +25,8 @@ class IterationRecord:
     upper_bound, upper_bound_std
         Mean and standard deviation of the costs of this iteration's forward passes: a sample, not a bound,
         unless its kind is ``exact`` (all paths of the tree were taken).
+    cuts_added, cuts_removed, cuts_active
+        Made in this iteration, dropped after it, and left then.
     wall_time_ms
         Since training began.
     iteration_time_ms
@@ -46,6 +49,7 @@ class IterationRecord:
     communication_time_ms: float
     iteration_time_ms: float
     wall_time_ms: float
+    cuts_removed: int = 0
 
     @property
     def ci_95(self) -> float:
@@ -79,6 +83,8 @@ class TrainingResult:
     history: tuple[IterationRecord, ...]
     scaling: ScalingReport | None = None
     """Sizes of the stage LPs, and the ranges of their coefficients before and after scaling."""
+    selection: tuple[SelectionRecord, ...] = ()
+    """What cut selection did, by iteration and stage."""
     warnings: tuple[Problem, ...] = ()
     """What looked odd, such as states that the boundary policy does not know."""
 

@@ -33,6 +33,8 @@ from cobre.sddp.iteration import (
 )
 from cobre.sddp.policy import Policy
 from cobre.sddp.progress import IterationRecord, TrainingResult
+from cobre.sddp.selection import CutSelector, SelectionRecord
+from cobre.sddp.stopping import StoppingRules
 from cobre.sddp.threads import kernel_lock, use_threads
 from cobre.stochastic import OpeningTree, build_opening_tree
 
@@ -134,6 +136,8 @@ class _Session:
         self.comm = comm
         self.threads = threads
         self.failure_directory = failure_directory
+        self.selection: list[SelectionRecord] = []
+        self.cuts_removed = 0
         self.began = time.perf_counter()
         self.entry = _entry_of(comm)
         use_threads(threads)
@@ -149,6 +153,7 @@ class _Session:
             self.scaled, self.scaling = scale_templates(self.templates)
             self._allocate(resources)
             self.entry.compile(tuple(numba.typeof(argument) for argument in self._arguments(0)))
+            self.selector.compile()
             self.compile_time_ms = (time.perf_counter() - compile_start) * 1e3
 
     def _allocate(self, resources: ExitStack) -> None:
@@ -166,16 +171,20 @@ class _Session:
                 model = HighsModel(template)
                 resources.callback(model.close)
                 handles[worker, node] = model.handle
-        self.pool = lp_arrays.cut_pool(nodes, capacity, states)
+        options = training.cut_selection
+        self.pool = lp_arrays.cut_pool(
+            nodes, capacity, states, options.max_added_per_round, options.tolerance
+        )
         if self.boundary is not None:
             last = int(self.graph.stage_start[-2])
             self.pool.intercept[last:, : self.loaded_cuts] = self.boundary.intercepts
             self.pool.slope[last:, : self.loaded_cuts] = self.boundary.slopes
             self.pool.num_cuts[last:] = self.loaded_cuts
-        self.work = lp_arrays.lp_workspace(self.lp, handles, capacity, batch=passes)
+        self.work = lp_arrays.lp_workspace(self.lp, handles, capacity, passes, self.pool.added_per_round)
         self.buffers = fields.iteration_buffers(
             self.lp, self.graph, self.layout.initial, passes, self.comm.rank, self.comm.size, self.threads
         )
+        self.selector = CutSelector(options, self.graph, self.pool, self.buffers, training.iteration_limit)
         own = len(self.buffers.cost_own)
         self.basis = lp_arrays.basis_store(self.lp, max(own, 1), capacity)
 
@@ -185,15 +194,15 @@ class _Session:
         return (*self.comm.kernel_arguments, *study, seed, iteration)
 
     def run(self, on_iteration: OnIteration | None) -> TrainingResult:
-        """Iterate until the limit or until the callback asks to stop."""
+        """Iterate until a stopping rule is met or the callback asks to stop."""
         history: list[IterationRecord] = []
-        reason = "iteration_limit"
-        for iteration in range(self.case.training.iteration_limit):
-            history.append(self._iterate(iteration))
+        rules = StoppingRules(self.case.training)
+        reason = None
+        while reason is None:
+            history.append(self._iterate(len(history)))
+            reason = rules.check(history, time.perf_counter() - self.began)
             if on_iteration is not None and on_iteration(history[-1]):
-                if iteration + 1 < self.case.training.iteration_limit:
-                    reason = "graceful_shutdown"
-                break
+                reason = reason or "graceful_shutdown"
         policy = self._policy()
         last = history[-1]
         return TrainingResult(
@@ -213,6 +222,7 @@ class _Session:
             policy_sha256=policy.sha256(),
             history=tuple(history),
             scaling=self.scaling,
+            selection=tuple(self.selection),
             warnings=() if self.boundary is None else self.boundary.warnings,
         )
 
@@ -220,10 +230,15 @@ class _Session:
         began = time.perf_counter()
         cuts_before = int(self.pool.num_cuts.sum())
         self.work.counters[:] = 0
+        self.selector.prepare(iteration + 1)
         with kernel_lock:
             status = self.entry(*self._arguments(iteration))
         if status != ITERATION_OK:
             raise self._failure(status, iteration)
+        selected = self.selector.select(iteration + 1)
+        self.selection += selected
+        removed = sum(record.cuts_deactivated + (record.budget_evicted or 0) for record in selected)
+        self.cuts_removed += removed
         counters = self.work.counters.sum(axis=0)
         outcome, elapsed = self.buffers.outcome, self.buffers.elapsed_ns
         cuts = int(self.pool.num_cuts.sum())
@@ -236,7 +251,7 @@ class _Session:
             upper_bound_kind="exact" if self.case.training.enumerated else "statistical",
             forward_passes=self.passes,
             cuts_added=cuts - cuts_before,
-            cuts_active=cuts,
+            cuts_active=cuts - self.cuts_removed,
             lp_solves=int(counters[lp_arrays.LP_SOLVES]),
             lp_retries=int(counters[lp_arrays.LP_RETRIES]),
             simplex_iterations=int(counters[lp_arrays.SIMPLEX_ITERATIONS]),
@@ -245,6 +260,7 @@ class _Session:
             communication_time_ms=float(elapsed[fields.COMMUNICATION_NS]) / _NS_PER_MS,
             iteration_time_ms=(now - began) * 1e3,
             wall_time_ms=(now - self.began) * 1e3,
+            cuts_removed=removed,
         )
 
     def _policy(self) -> Policy:
@@ -256,6 +272,9 @@ class _Session:
             forward_passes=self.passes,
             intercepts=tuple(self.pool.intercept[t, :n].copy() for t, n in enumerate(counts)),
             slopes=tuple(self.pool.slope[t, :n].copy() for t, n in enumerate(counts)),
+            iterations=tuple(self.pool.iteration[t, :n].copy() for t, n in enumerate(counts)),
+            passes=tuple(self.pool.forward_pass[t, :n].copy() for t, n in enumerate(counts)),
+            active=tuple(self.pool.active[t, :n].copy() for t, n in enumerate(counts)),
             future_cost_floor=tuple(
                 float(template.col_lower[template.theta_col]) * template.cost_scale
                 for template in self.templates

@@ -19,7 +19,16 @@ from cobre.case.model.horizon import (
     Stage,
     Transition,
 )
-from cobre.case.model.options import InflowMethod, PolicyOptions, TrainingOptions
+from cobre.case.model.options import (
+    BoundStallingRule,
+    CutSelection,
+    GapRule,
+    InflowMethod,
+    PolicyOptions,
+    StoppingRule,
+    TimeLimitRule,
+    TrainingOptions,
+)
 from cobre.case.model.production import EvaporationModel, FitQuality, ProductionKind, ProductionModel
 from cobre.case.model.scenarios import Scenarios
 from cobre.case.model.stage_data import HYDRO_PENALTIES, HydroStatus, StageData
@@ -43,14 +52,17 @@ __all__ = [
     "AnticipatedDelivery",
     "Block",
     "BlockMode",
+    "BoundStallingRule",
     "Bus",
     "Case",
     "Contract",
+    "CutSelection",
     "DeficitSegment",
     "Diversion",
     "EvaporationModel",
     "Filling",
     "FitQuality",
+    "GapRule",
     "GenericRow",
     "GenericTerm",
     "Hydro",
@@ -72,7 +84,9 @@ __all__ = [
     "SeasonMap",
     "Stage",
     "StageData",
+    "StoppingRule",
     "Thermal",
+    "TimeLimitRule",
     "TrainingOptions",
     "Transition",
     "UnitGroup",
