@@ -20,6 +20,7 @@ from cobre.case.model import (
     RiskMeasure,
     Season,
     SeasonMap,
+    SimulationRule,
     Stage,
     StoppingRule,
     TimeLimitRule,
@@ -33,6 +34,7 @@ from cobre.case.schema.config import (
     Gap,
     IterationLimit,
     SampledTraining,
+    SimulationStopping,
     TimeLimit,
 )
 from cobre.case.schema.config import CutSelection as CutSelectionSection
@@ -64,11 +66,15 @@ def resolve_training(config: ConfigFile) -> TrainingOptions:
     )
 
 
-def _stopping_rule(rule: TimeLimit | BoundStalling | Gap) -> StoppingRule:
+def _stopping_rule(rule: TimeLimit | BoundStalling | Gap | SimulationStopping) -> StoppingRule:
     if isinstance(rule, TimeLimit):
         return TimeLimitRule(rule.seconds)
     if isinstance(rule, BoundStalling):
         return BoundStallingRule(rule.iterations, rule.tolerance)
+    if isinstance(rule, SimulationStopping):
+        return SimulationRule(
+            rule.replications, rule.period, rule.bound_window, rule.distance_tol, rule.bound_tol
+        )
     return GapRule(rule.tolerance, rule.relative_tolerance, rule.bound or "deterministic")
 
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from cobre.sddp import Policy, TrainingResult
 
 POLICY_FORMAT_VERSION = 1
-_CONVERGED = frozenset({"bound_stalling", "gap"})  # as in cobre.sddp.stopping, which would load the compiler
+_CONVERGED = frozenset(
+    {"bound_stalling", "gap", "simulation"}
+)  # as in cobre.sddp.stopping, which would load the compiler
 
 CONVERGENCE_SCHEMA = pa.schema(
     [

@@ -54,6 +54,8 @@ class IterationBuffers(NamedTuple):
         Outgoing states by (stage, pass), float64[T, m, n] and float64[T, M, n].
     cost_own, cost_all
         Discounted cost of each trajectory in $; NaN marks a pass that failed.
+    stage_cost_own, stage_cost_all
+        Cost of each stage in it, not discounted, float64[m, T] and float64[M, T]; without rows unless needed.
     cut_own, cut_all
         Cut records of the stage at hand.
     node_all, opening_all
@@ -80,6 +82,8 @@ class IterationBuffers(NamedTuple):
     state_all: F64_3D
     cost_own: F64_1D
     cost_all: F64_1D
+    stage_cost_own: F64_2D
+    stage_cost_all: F64_2D
     cut_own: F64_2D
     cut_all: F64_2D
     node_all: I64_2D
@@ -112,8 +116,15 @@ def iteration_buffers(
     rank: int,
     size: int,
     workers: int,
+    stage_costs: bool = False,
 ) -> IterationBuffers:
-    """Allocate the buffers of ``rank`` among ``size`` ranks with ``workers`` threads each."""
+    """Allocate the buffers of ``rank`` among ``size`` ranks with ``workers`` threads each.
+
+    Parameters
+    ----------
+    stage_costs
+        Whether the costs of single stages are kept and gathered.
+    """
     stages, states = len(graph.stage_start) - 1, arrays.state_col.shape[1]
     start, stop = block_of(passes, size, rank)
     own = stop - start
@@ -126,6 +137,8 @@ def iteration_buffers(
         state_all=np.zeros((stages, passes, states)),
         cost_own=np.zeros(own),
         cost_all=np.zeros(passes),
+        stage_cost_own=np.zeros((own if stage_costs else 0, stages)),
+        stage_cost_all=np.zeros((passes if stage_costs else 0, stages)),
         cut_own=np.zeros((own, record)),
         cut_all=np.zeros((passes, record)),
         node_all=np.zeros((stages, passes), np.int64),

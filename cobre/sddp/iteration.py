@@ -197,6 +197,11 @@ def iterate(comm, lp, graph, pool, work, basis, buffers, tree_seed, iteration):
         if np.isnan(buffers.cost_all[forward_pass]):
             return ITERATION_FAILED
     _upper_bound(graph, buffers)
+    if buffers.stage_cost_all.shape[0] > 0:
+        send, receive = buffers.stage_cost_own.reshape(-1), buffers.stage_cost_all.reshape(-1)
+        status = _gather_rows(comm, buffers, buffers.stage_cost_all.shape[1], send, receive)
+        if status != OK:
+            return COMMUNICATION_FAILED + status
     states = len(buffers.initial_state)
     for stage in range(len(graph.stage_start) - 1):
         send = buffers.state_own[stage].reshape(-1)

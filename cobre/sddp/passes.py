@@ -160,6 +160,8 @@ def _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_p
         # After the last stage nobody else counts what boundary cuts say of the future.
         if stage < stages - 1:
             stage_cost -= future_cost(lp, work, worker, node)
+        if buffers.stage_cost_all.shape[0] > 0:
+            buffers.stage_cost_own[own_pass, stage] = stage_cost
         total += cumulative_discount * stage_cost
         cumulative_discount *= lp.discount[node]
         outgoing_state(lp, work, worker, node, buffers.state_own[stage, own_pass])

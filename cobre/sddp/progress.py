@@ -27,6 +27,8 @@ class IterationRecord:
         unless its kind is ``exact`` (all paths of the tree were taken).
     cuts_added, cuts_removed, cuts_active
         Made in this iteration, dropped after it, and left then.
+    stage_costs
+        Mean cost of each stage over the passes, not discounted; empty unless a stopping rule needs it.
     wall_time_ms
         Since training began.
     iteration_time_ms
@@ -50,6 +52,7 @@ class IterationRecord:
     iteration_time_ms: float
     wall_time_ms: float
     cuts_removed: int = 0
+    stage_costs: tuple[float, ...] = ()
 
     @property
     def ci_95(self) -> float:

@@ -6,13 +6,21 @@ same answer from the same numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from cobre.case.model import BoundStallingRule, GapRule, StoppingRule, TimeLimitRule, TrainingOptions
+from cobre.case.model import (
+    BoundStallingRule,
+    GapRule,
+    SimulationRule,
+    StoppingRule,
+    TimeLimitRule,
+    TrainingOptions,
+)
 from cobre.sddp.progress import IterationRecord
 
 ITERATION_LIMIT = "iteration_limit"
-CONVERGED = frozenset({"bound_stalling", "gap"})
+CONVERGED = frozenset({"bound_stalling", "gap", "simulation"})
 """Reasons that mean convergence; the others only end training."""
 
 
@@ -54,17 +62,38 @@ def is_met(rule: StoppingRule, history: Sequence[IterationRecord], elapsed_s: fl
     if isinstance(rule, TimeLimitRule):
         return elapsed_s >= rule.seconds
     if isinstance(rule, BoundStallingRule):
-        return _is_stalling(rule, history)
+        return _is_stalling(rule.iterations, rule.tolerance, history)
+    if isinstance(rule, SimulationRule):
+        return _is_settled(rule, history)
     return _is_closed(rule, history[-1])
 
 
-def _is_stalling(rule: BoundStallingRule, history: Sequence[IterationRecord]) -> bool:
+def _is_stalling(iterations: int, tolerance: float, history: Sequence[IterationRecord]) -> bool:
     """Compare the first and the last lower bound of the window; one bound alone says nothing."""
-    window = max(rule.iterations, 2)
+    window = max(iterations, 2)
     if len(history) < window:
         return False
     first, last = history[-window].lower_bound, history[-1].lower_bound
-    return abs(last - first) <= rule.tolerance * max(1.0, abs(last))
+    return abs(last - first) <= tolerance * max(1.0, abs(last))
+
+
+def _is_settled(rule: SimulationRule, history: Sequence[IterationRecord]) -> bool:
+    """Compare the latest evaluation of mean stage costs with that of one period earlier."""
+    done = len(history)
+    taken = math.ceil(rule.replications / history[-1].forward_passes)
+    if done % rule.period or done < rule.period + taken:
+        return False
+    if not _is_stalling(rule.bound_window, rule.bound_tolerance, history):
+        return False
+    new = _mean_stage_costs(history[done - taken :])
+    old = _mean_stage_costs(history[done - rule.period - taken : done - rule.period])
+    distance = math.hypot(*((a - b) / max(1.0, abs(b)) for a, b in zip(new, old, strict=True)))
+    return distance <= rule.distance_tolerance
+
+
+def _mean_stage_costs(records: Sequence[IterationRecord]) -> list[float]:
+    columns = zip(*(record.stage_costs for record in records), strict=True)
+    return [math.fsum(costs) / len(records) for costs in columns]
 
 
 def _is_closed(rule: GapRule, record: IterationRecord) -> bool:

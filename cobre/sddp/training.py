@@ -13,7 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from cobre.case.model import Case
+from cobre.case.model import Case, SimulationRule
 from cobre.comm import Communicator, create_communicator
 from cobre.comm.status import error_from_status
 from cobre.errors import CobreError, Problem, SolverError, ValidationError
@@ -182,7 +182,14 @@ class _Session:
             self.pool.num_cuts[last:] = self.loaded_cuts
         self.work = lp_arrays.lp_workspace(self.lp, handles, capacity, passes, self.pool.added_per_round)
         self.buffers = fields.iteration_buffers(
-            self.lp, self.graph, self.layout.initial, passes, self.comm.rank, self.comm.size, self.threads
+            self.lp,
+            self.graph,
+            self.layout.initial,
+            passes,
+            self.comm.rank,
+            self.comm.size,
+            self.threads,
+            stage_costs=any(isinstance(rule, SimulationRule) for rule in training.stopping_rules),
         )
         self.selector = CutSelector(options, self.graph, self.pool, self.buffers, training.iteration_limit)
         own = len(self.buffers.cost_own)
@@ -261,7 +268,18 @@ class _Session:
             iteration_time_ms=(now - began) * 1e3,
             wall_time_ms=(now - self.began) * 1e3,
             cuts_removed=removed,
+            stage_costs=self._stage_costs(),
         )
+
+    def _stage_costs(self) -> tuple[float, ...]:
+        """Return the mean cost of each stage over all passes, in their order; empty where nobody asks."""
+        costs = self.buffers.stage_cost_all
+        if not len(costs):
+            return ()
+        weights = (
+            self.graph.path_weight if len(self.graph.path_weight) else np.full(len(costs), 1 / len(costs))
+        )
+        return tuple(float(sum(weights * costs[:, stage])) for stage in range(costs.shape[1]))
 
     def _policy(self) -> Policy:
         counts = [int(count) for count in self.pool.num_cuts]
@@ -303,10 +321,11 @@ class _Session:
         state = self.buffers.initial_state if stage == 0 else self.buffers.state_own[stage - 1, own_pass]
         cuts = int(self.pool.num_cuts[node])
         name = f"failed_stage{template.stage_id}_scenario{scenario}_opening{opening}.mps"
+        active = self.pool.active[node, :cuts]
         diagnosis = diagnose(
             template,
-            self.pool.intercept[node, :cuts],
-            self.pool.slope[node, :cuts],
+            self.pool.intercept[node, :cuts][active],
+            self.pool.slope[node, :cuts][active],
             state,
             opening,
             self.failure_directory / name,

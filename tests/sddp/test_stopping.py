@@ -1,11 +1,13 @@
 """Stopping rules, from records made by hand."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from studies import cascade_study, with_training
 
-from cobre.case.model import BoundStallingRule, GapRule, TimeLimitRule, TrainingOptions
+from cobre.case.model import BoundStallingRule, GapRule, SimulationRule, TimeLimitRule, TrainingOptions
 from cobre.sddp import IterationRecord, train
 from cobre.sddp.stopping import StoppingRules
 
@@ -96,6 +98,43 @@ def test_gap_of_sampled_passes_takes_the_upper_end_of_the_interval():
     assert rules(GapRule(10.7, None, "statistical")).check(history, 0.0) is None
     assert rules(GapRule(1e9, None, "deterministic")).check(history, 0.0) is None
     assert rules(GapRule(1e9, None, "statistical")).check(records([100.0], 100.0, passes=1), 0.0) is None
+
+
+def with_costs(history, costs):
+    return [replace(record, stage_costs=cost) for record, cost in zip(history, costs, strict=True)]
+
+
+def test_simulation_compares_means_of_the_latest_passes_one_period_apart():
+    # Two iterations of 4 passes make an evaluation of 7 or 8; evaluations follow each other after 2.
+    rule = SimulationRule(7, period=2, bound_window=2, distance_tolerance=0.05, bound_tolerance=0.0)
+    costs = [(10.0, 0.5), (30.0, 0.5), (19.0, 0.53), (21.0, 0.53)]  # means (20, 0.5), then (20, 0.53)
+    history = with_costs(records([7.0] * 4), costs)
+    assert rules(rule).check(history, 0.0) == "simulation"
+    assert rules(rule).check(history[:3], 0.0) is None  # no evaluation is due
+    assert rules(rule).check(history[:2], 0.0) is None  # nothing to compare with
+    assert rules(replace(rule, distance_tolerance=0.02)).check(history, 0.0) is None
+    moving = with_costs(records([7.0, 7.0, 7.0, 8.0]), costs)
+    assert rules(rule).check(moving, 0.0) is None
+    assert rules(replace(rule, bound_tolerance=0.2)).check(moving, 0.0) == "simulation"
+    # 2 of 20 and 0.03 of 1: more than 0.1 together.
+    costs[2:] = [(22.0, 0.53), (22.0, 0.53)]
+    far = with_costs(records([7.0] * 4), costs)
+    assert rules(replace(rule, distance_tolerance=0.1)).check(far, 0.0) is None
+    assert rules(replace(rule, distance_tolerance=0.105)).check(far, 0.0) == "simulation"
+
+
+def test_stage_costs_add_up_to_the_upper_bound():
+    rule = SimulationRule(4, period=1, bound_window=2, distance_tolerance=1e-9, bound_tolerance=1e-9)
+    case = with_training(cascade_study(iterations=3), stopping_rules=(rule,))
+    result = train(case, threads=2)
+    for record in result.history:
+        discounted = [0.99**stage * cost for stage, cost in enumerate(record.stage_costs)]
+        assert sum(discounted) == pytest.approx(record.upper_bound, rel=1e-12)
+    assert train(cascade_study(iterations=1)).history[0].stage_costs == ()
+    flat = cascade_study(noise=0.0, openings=1, passes=1, iterations=60)
+    settled = train(with_training(flat, stopping_rules=(rule,)))
+    assert settled.termination_reason == "simulation"
+    assert settled.iterations < 60
 
 
 @given(

@@ -40,7 +40,24 @@ class GapRule:
     name: ClassVar[str] = "gap"
 
 
-StoppingRule = TimeLimitRule | BoundStallingRule | GapRule
+@dataclass(frozen=True)
+class SimulationRule:
+    """Stop when the lower bound is stable and so are the mean costs of the stages in forward passes."""
+
+    replications: int
+    """Trajectories of one evaluation, taken from the latest iterations."""
+    period: int
+    """Iterations between two evaluations."""
+    bound_window: int
+    """Iterations over which the lower bound must be stable."""
+    distance_tolerance: float
+    """Largest distance between two evaluations."""
+    bound_tolerance: float
+    """Largest relative move of the lower bound over the window."""
+    name: ClassVar[str] = "simulation"
+
+
+StoppingRule = TimeLimitRule | BoundStallingRule | GapRule | SimulationRule
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,26 @@ class Gap(FormatModel):
     ``deterministic``, which needs enumerated passes, unless given."""
 
 
-StoppingRule = Annotated[IterationLimit | TimeLimit | BoundStalling | Gap, Field(discriminator="type")]
+class SimulationStopping(FormatModel):
+    """Stop when the lower bound and the mean costs of the stages in forward passes are stable."""
+
+    type: Literal["simulation"]
+    """Names this rule."""
+    replications: PositiveCount
+    """Trajectories of one evaluation: forward passes of as many of the latest iterations as it takes."""
+    period: PositiveCount
+    """Iterations between two evaluations."""
+    bound_window: PositiveCount
+    """Iterations over which the lower bound must be stable, as in ``bound_stalling``."""
+    distance_tol: NonNegative
+    """Largest distance between two evaluations: root of the summed squares of relative moves by stage."""
+    bound_tol: NonNegative
+    """Largest relative move of the lower bound over the window."""
+
+
+StoppingRule = Annotated[
+    IterationLimit | TimeLimit | BoundStalling | Gap | SimulationStopping, Field(discriminator="type")
+]
 
 
 class ClassSource(FormatModel):
