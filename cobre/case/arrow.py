@@ -107,6 +107,10 @@ def _time(case: Case) -> dict[str, pa.Table]:
     stages = stages.append_column("hours", pa.array([stage.hours for stage in case.stages], pa.float64()))
     stages = stages.append_column("risk_weight", pa.array([s.risk.weight for s in case.stages], pa.float64()))
     stages = stages.append_column("risk_tail", pa.array([s.risk.tail for s in case.stages], pa.float64()))
+    stages = stages.append_column("risk_kind", pa.array([s.risk.kind for s in case.stages], pa.string()))
+    stages = stages.append_column("risk_gamma", pa.array([s.risk.gamma for s in case.stages], pa.float64()))
+    spectra = pa.array([list(s.risk.spectrum) for s in case.stages], pa.list_(pa.float64()))
+    stages = stages.append_column("risk_spectrum", spectra)
     nodes, edges = case.graph.nodes, case.graph.transitions
     return {
         "stages": stages,

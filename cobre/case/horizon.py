@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from cobre.case.checks.config import boundary_path
 from cobre.case.checks.stages import discount_factor, stage_rate, transition_rates
 from cobre.case.model import (
     Block,
+    BoundStallingRule,
+    CutSelection,
     EstimationOptions,
+    GapRule,
     PolicyGraph,
     PolicyNode,
     PolicyOptions,
@@ -18,20 +23,28 @@ from cobre.case.model import (
     Season,
     SeasonMap,
     SimulationOptions,
+    SimulationRule,
     Stage,
+    StoppingRule,
+    TimeLimitRule,
     TrainingOptions,
     Transition,
 )
 from cobre.case.model.horizon import chain_graph
 from cobre.case.schema.config import (
+    BoundStalling,
     ConfigFile,
+    Gap,
     IterationLimit,
     SampledSimulation,
     SampledTraining,
     SimulationScenarioSource,
+    SimulationStopping,
+    TimeLimit,
     TrainingScenarioSource,
 )
-from cobre.case.schema.stages import StageEntry, StagesFile
+from cobre.case.schema.config import CutSelection as CutSelectionSection
+from cobre.case.schema.stages import RiskEntry, StageEntry, StagesFile
 from cobre.case.seasons import stage_season
 
 DEFAULT_TREE_SEED = 42
@@ -52,6 +65,11 @@ def resolve_training(config: ConfigFile) -> TrainingOptions:
         cost_scale_factor=modeling.cost_scale_factor if modeling else None,
         enumerated=not isinstance(selection, SampledTraining),
         source=_source(training.scenario_source),
+        stopping_rules=tuple(
+            _stopping_rule(rule) for rule in training.stopping_rules if not isinstance(rule, IterationLimit)
+        ),
+        stopping_mode=training.stopping_mode or "any",
+        cut_selection=_cut_selection(training.cut_selection),
     )
 
 
@@ -90,6 +108,33 @@ def _source(given: SimulationScenarioSource | None) -> ScenarioSource:
         ),
         openings="generated" if openings is None or openings.source is None else openings.source,
     )
+
+
+def _stopping_rule(rule: TimeLimit | BoundStalling | Gap | SimulationStopping) -> StoppingRule:
+    if isinstance(rule, TimeLimit):
+        return TimeLimitRule(rule.seconds)
+    if isinstance(rule, BoundStalling):
+        return BoundStallingRule(rule.iterations, rule.tolerance)
+    if isinstance(rule, SimulationStopping):
+        return SimulationRule(
+            rule.replications, rule.period, rule.bound_window, rule.distance_tol, rule.bound_tol
+        )
+    return GapRule(rule.tolerance, rule.relative_tolerance, rule.bound or "deterministic")
+
+
+def _cut_selection(section: CutSelectionSection | None) -> CutSelection:
+    if section is None:
+        return CutSelection()
+    method = section.selection
+    given: dict[str, Any] = {
+        "max_active_per_stage": section.max_active_per_stage,
+        "activity_tolerance": section.row_activity_tolerance,
+    }
+    if method is not None:
+        given |= method.model_dump()
+        tolerances = ("tie_tolerance", "domination_tolerance", "violation_tolerance")
+        given["tolerance"] = next(given.pop(name) for name in tolerances if name in given)
+    return CutSelection(**{name: value for name, value in given.items() if value is not None})
 
 
 def resolve_policy(root: Path, config: ConfigFile) -> PolicyOptions:
@@ -131,17 +176,22 @@ def _stage(file: StagesFile, stage: StageEntry, rate: float) -> Stage:
         num_openings=1 if stage.num_openings is None else stage.num_openings,
         discount_factor=discount_factor(stage, rate),
         block_mode=stage.block_mode or "parallel",
-        risk=_risk(stage),
+        risk=RiskMeasure() if stage.risk_measure is None else _risk(stage.risk_measure),
         sampling_method=method,
         storage_is_state=state is None or state.storage is not False,
         lags_are_state=state is not None and state.inflow_lags is True,
     )
 
 
-def _risk(stage: StageEntry) -> RiskMeasure:
-    if stage.risk_measure is None:
-        return RiskMeasure()
-    return RiskMeasure(weight=stage.risk_measure.cvar.weight, tail=stage.risk_measure.cvar.alpha)
+def _risk(entry: RiskEntry) -> RiskMeasure:
+    if entry.cvar is not None:
+        return RiskMeasure(weight=entry.cvar.weight, tail=entry.cvar.alpha)
+    if entry.entropic is not None:
+        return RiskMeasure(kind="entropic", gamma=entry.entropic.gamma)
+    if entry.weights is not None:
+        total = math.fsum(entry.weights)
+        return RiskMeasure(kind="spectral", spectrum=tuple(weight / total for weight in entry.weights))
+    return RiskMeasure(kind="worst_case")
 
 
 def resolve_seasons(file: StagesFile) -> SeasonMap | None:
@@ -160,6 +210,11 @@ def resolve_seasons(file: StagesFile) -> SeasonMap | None:
 
 def resolve_graph(file: StagesFile) -> PolicyGraph:
     """Return the policy graph; probabilities out of a node sum to 1 but for rounding."""
+    measure = file.policy_graph.root_risk_measure
+    return replace(_nodes_and_edges(file), root_risk=None if measure is None else _risk(measure))
+
+
+def _nodes_and_edges(file: StagesFile) -> PolicyGraph:
     ids = sorted(stage.id for stage in file.stages if stage.id >= 0)
     if not file.policy_graph.nodes:
         return chain_graph(len(ids))

@@ -198,7 +198,7 @@ def summarize(case: Case) -> CaseSummary:
         paths=_paths(case, openings),
         max_iterations=case.training.iteration_limit,
         seed=case.training.tree_seed,
-        risk_stages=sum(stage.risk.weight > 0.0 for stage in case.stages),
+        risk_stages=sum(not stage.risk.is_expectation for stage in case.stages),
         production=_production(case),
         generic_rows=sum(len(rows) for rows in case.generic),
         fits=_fits(case),

@@ -19,8 +19,10 @@ from cobre.native import array_struct
 
 I8_2D = Annotated[NDArray[np.int8], types.int8[:, ::1]]
 I8_3D = Annotated[NDArray[np.int8], types.int8[:, :, ::1]]
+B8_2D = Annotated[NDArray[np.bool_], types.boolean[:, ::1]]
 I32_1D = Annotated[NDArray[np.int32], types.int32[::1]]
 I32_2D = Annotated[NDArray[np.int32], types.int32[:, ::1]]
+I32_3D = Annotated[NDArray[np.int32], types.int32[:, :, ::1]]
 I64_1D = Annotated[NDArray[np.int64], types.int64[::1]]
 I64_2D = Annotated[NDArray[np.int64], types.int64[:, ::1]]
 F64_1D = Annotated[NDArray[np.float64], types.float64[::1]]
@@ -77,21 +79,58 @@ class LpArrays(NamedTuple):
 
 
 class CutPool(NamedTuple):
-    """Cuts on the future cost of each stage, in $: ``theta >= intercept + slope . state``.
+    """Cuts on the future cost of each node, in $: ``theta >= intercept + slope . state``.
 
-    ``num_cuts[t]`` slots are filled; a cut's slot is a function of (iteration, forward pass) alone.
+    Attributes
+    ----------
+    intercept, slope
+        float64[N, C] and float64[N, C, n].
+    num_cuts
+        Slots that are filled, int64[N]; cuts stand in the order of (iteration, forward pass).
+    iteration, forward_pass
+        Where each cut comes from, int32[N, C]; iterations count from 1, those of other policies are 0.
+    active
+        Whether a cut belongs to the LP of its node, bool[N, C]; true for slots not filled yet.
+    version
+        int64[N]; to be raised by whoever changes ``active`` of filled slots or the numbers below.
+    first_loaded
+        int64[N]: active slots from here on are always in the LP.
+    first_candidate
+        int64[N]: active slots from here to ``first_loaded`` enter the LP where they are violated.
+    added_per_round
+        Most of these that enter at once.
+    violation_tolerance
+        Violation from which they enter, $.
     """
 
     intercept: F64_2D
     slope: F64_3D
     num_cuts: I64_1D
+    iteration: I32_2D
+    forward_pass: I32_2D
+    active: B8_2D
+    version: I64_1D
+    first_loaded: I64_1D
+    first_candidate: I64_1D
+    added_per_round: int
+    violation_tolerance: float
 
 
 class LpWorkspace(NamedTuple):
-    """One row for each worker: HiGHS handles by stage, scratch arrays, counters."""
+    """One row for each worker: HiGHS handles by stage, scratch arrays, counters.
+
+    The LP of (worker, stage) holds ``cut_rows`` cuts, in the slots ``row_cut``; ``base_rows`` of them came
+    from slots below ``synced`` at the pool's ``version``, the others were violated at the last trial point.
+    """
 
     handle: Handles
     synced: I64_2D
+    version: I64_2D
+    cut_rows: I64_2D
+    base_rows: I64_2D
+    row_cut: I32_3D
+    violated_cut: I32_2D
+    violation: F64_2D
     rhs: F64_2D
     noise: F64_2D
     inflow: F64_2D
@@ -110,7 +149,11 @@ class LpWorkspace(NamedTuple):
 
 
 class BasisStore(NamedTuple):
-    """Starting bases by (own forward pass, stage); ``num_rows`` is 0 where none is stored yet."""
+    """Starting bases by (own forward pass, stage); ``num_rows`` is 0 where none is stored yet.
+
+    The status of a cut's row is kept at (rows without cuts + its slot), basic where it was not in the LP, so
+    that a basis outlives the choice of cuts.
+    """
 
     num_rows: I64_2D
     col_status: I8_3D
@@ -171,16 +214,28 @@ def _starts(parts: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
     return np.stack([offset + part.astype(np.int64) for offset, part in zip(first, parts, strict=True)])
 
 
-def cut_pool(stages: int, capacity: int, states: int) -> CutPool:
-    """Allocate an empty pool with room for ``capacity`` cuts at each stage."""
+def cut_pool(
+    stages: int, capacity: int, states: int, added_per_round: int = 1, violation_tolerance: float = 0.0
+) -> CutPool:
+    """Allocate an empty pool with room for ``capacity`` cuts at each stage; all of them go into the LPs."""
     return CutPool(
         intercept=np.zeros((stages, capacity)),
         slope=np.zeros((stages, capacity, states)),
         num_cuts=np.zeros(stages, np.int64),
+        iteration=np.zeros((stages, capacity), np.int32),
+        forward_pass=np.zeros((stages, capacity), np.int32),
+        active=np.ones((stages, capacity), np.bool_),
+        version=np.zeros(stages, np.int64),
+        first_loaded=np.zeros(stages, np.int64),
+        first_candidate=np.zeros(stages, np.int64),
+        added_per_round=min(added_per_round, max(capacity, 1)),
+        violation_tolerance=violation_tolerance,
     )
 
 
-def lp_workspace(arrays: LpArrays, handles: NDArray[np.intp], capacity: int, batch: int) -> LpWorkspace:
+def lp_workspace(
+    arrays: LpArrays, handles: NDArray[np.intp], capacity: int, batch: int, added_per_round: int = 1
+) -> LpWorkspace:
     """Allocate workspaces for the workers of ``handles`` (worker, stage).
 
     Parameters
@@ -189,6 +244,8 @@ def lp_workspace(arrays: LpArrays, handles: NDArray[np.intp], capacity: int, bat
         Most cuts a stage can hold.
     batch
         Most cuts added to an LP in one call.
+    added_per_round
+        As in the pool.
     """
     workers = handles.shape[0]
     states = arrays.state_col.shape[1]
@@ -197,6 +254,12 @@ def lp_workspace(arrays: LpArrays, handles: NDArray[np.intp], capacity: int, bat
     return LpWorkspace(
         handle=handles,
         synced=np.zeros(handles.shape, np.int64),
+        version=np.zeros(handles.shape, np.int64),
+        cut_rows=np.zeros(handles.shape, np.int64),
+        base_rows=np.zeros(handles.shape, np.int64),
+        row_cut=np.zeros((*handles.shape, capacity), np.int32),
+        violated_cut=np.zeros((workers, added_per_round), np.int32),
+        violation=np.zeros((workers, added_per_round)),
         rhs=np.zeros((workers, int(arrays.num_dynamic.max()))),
         noise=np.zeros((workers, arrays.noise_start.shape[1] - 1)),
         inflow=np.zeros((workers, arrays.truncated.shape[1])),

@@ -40,7 +40,7 @@ def diagnose(
     intercepts: NDArray[np.float64],
     slopes: NDArray[np.float64],
     state: NDArray[np.float64],
-    opening: int,
+    noise: NDArray[np.float64],
     model_file: Path,
 ) -> Diagnosis:
     """Rebuild the LP that failed, write it to ``model_file`` and find the rows that cannot hold.
@@ -51,9 +51,11 @@ def diagnose(
         The cuts of the stage in $, in slot order.
     state
         Incoming state.
+    noise
+        Values of the random entities, see :class:`cobre.lp.template.StageTemplate`.
     """
     with HighsModel(template) as model:
-        rhs = template.rhs(opening, state)
+        rhs = template.rhs_at(noise, state)
         model.set_row_bounds(0, rhs, rhs)
         index = np.concatenate([[template.theta_col], template.state_col]).astype(np.int32)
         for intercept, slope in zip(intercepts, slopes, strict=True):

@@ -31,6 +31,7 @@ _get_solution = symbols.getSolution
 _iteration_count = symbols.getSimplexIterationCount
 _change_rows_bounds = symbols.changeRowsBoundsByRange
 _add_rows = symbols.addRows
+_delete_rows = symbols.deleteRowsByRange
 _set_basis = symbols.setBasis
 _get_basis = symbols.getBasis
 _set_string_option = symbols.setStringOptionValue
@@ -53,17 +54,18 @@ _EQUILIBRATION = 2
 
 
 @inner_kernel
-def sync_cuts(lp, pool, work, worker, stage):
-    """Add to this worker's LP of ``stage`` the cuts of the pool that it lacks, in slot order."""
+def _add_cut_rows(lp, pool, work, worker, stage, rows):
+    """Give this worker's LP of ``stage`` the cuts listed in ``row_cut``, until it has ``rows`` of them."""
     batch = work.cut_start.shape[1]
     states = lp.state_col.shape[1]
     theta = np.int32(lp.theta_col[stage])
-    while work.synced[worker, stage] < pool.num_cuts[stage]:
-        first = work.synced[worker, stage]
-        last = min(first + batch, pool.num_cuts[stage])
+    while work.cut_rows[worker, stage] < rows:
+        first = work.cut_rows[worker, stage]
+        last = min(first + batch, rows)
         entries = 0
-        for slot in range(first, last):
-            position = slot - first
+        for row in range(first, last):
+            slot = work.row_cut[worker, stage, row]
+            position = row - first
             work.cut_start[worker, position] = entries
             work.cut_lower[worker, position] = pool.intercept[stage, slot] / lp.cost_scale
             work.cut_index[worker, entries] = theta
@@ -87,15 +89,91 @@ def sync_cuts(lp, pool, work, worker, stage):
         )
         if status < 0:
             return CUTS_REFUSED
-        work.synced[worker, stage] = last
+        work.cut_rows[worker, stage] = last
     return OK
+
+
+@inner_kernel
+def sync_cuts(lp, pool, work, worker, stage):
+    """Make this worker's LP of ``stage`` the template and the active cuts of the pool, in slot order.
+
+    Cuts that another trial point needed besides are removed, so that what was solved before leaves no trace.
+    """
+    keep = work.base_rows[worker, stage]
+    first = work.synced[worker, stage]
+    if work.version[worker, stage] != pool.version[stage]:
+        work.version[worker, stage] = pool.version[stage]
+        keep = 0
+        first = pool.first_loaded[stage]
+    if work.cut_rows[worker, stage] > keep:
+        row = lp.num_rows[stage]
+        last = row + work.cut_rows[worker, stage] - 1
+        status = _delete_rows(work.handle[worker, stage], np.int32(row + keep), np.int32(last))
+        if status < 0:
+            return CUTS_REFUSED
+        work.cut_rows[worker, stage] = keep
+    rows = keep
+    for slot in range(first, pool.num_cuts[stage]):
+        if pool.active[stage, slot]:
+            work.row_cut[worker, stage, rows] = slot
+            rows += 1
+    work.synced[worker, stage] = pool.num_cuts[stage]
+    work.base_rows[worker, stage] = rows
+    return _add_cut_rows(lp, pool, work, worker, stage, rows)
+
+
+@inner_kernel
+def _is_loaded(work, worker, stage, slot):
+    """Whether a cut entered the LP at this trial point."""
+    for row in range(work.base_rows[worker, stage], work.cut_rows[worker, stage]):
+        if work.row_cut[worker, stage, row] == slot:
+            return True
+    return False
+
+
+@inner_kernel
+def _add_violated_cuts(lp, pool, work, worker, stage):
+    """Add the candidates that the last solution violates most; a status, and how many there were.
+
+    By violation, equal ones by slot.
+    """
+    theta = work.col_value[worker, lp.theta_col[stage]] * lp.cost_scale
+    states = lp.state_col.shape[1]
+    slots, violations = work.violated_cut[worker], work.violation[worker]
+    found = 0
+    for slot in range(pool.first_candidate[stage], pool.first_loaded[stage]):
+        if not pool.active[stage, slot]:
+            continue
+        violation = pool.intercept[stage, slot] - theta
+        for state in range(states):
+            outgoing = work.col_value[worker, lp.state_col[stage, state]] * lp.state_scale[stage, state]
+            violation += pool.slope[stage, slot, state] * outgoing
+        if violation <= pool.violation_tolerance:
+            continue
+        if found == pool.added_per_round and violation <= violations[found - 1]:
+            continue
+        if _is_loaded(work, worker, stage, slot):
+            continue
+        place = min(found, pool.added_per_round - 1)
+        while place > 0 and violations[place - 1] < violation:
+            violations[place] = violations[place - 1]
+            slots[place] = slots[place - 1]
+            place -= 1
+        violations[place] = violation
+        slots[place] = slot
+        found = min(found + 1, pool.added_per_round)
+    rows = work.cut_rows[worker, stage]
+    for position in range(found):
+        work.row_cut[worker, stage, rows + position] = slots[position]
+    return _add_cut_rows(lp, pool, work, worker, stage, rows + found), found
 
 
 @inner_kernel
 def start_from_basis(lp, work, basis, worker, stage, own_pass):
     """Forget what this LP object knows and set the basis stored for (pass, stage), if there is one.
 
-    Cuts younger than the basis enter as basic rows.
+    Cuts younger than the basis enter as basic rows. Where a cut that was binding is no longer in the LP there
+    are more basic variables than rows; HiGHS then keeps the first independent ones of its factorisation.
     """
     handle = work.handle[worker, stage]
     _clear_solver(handle)
@@ -104,16 +182,21 @@ def start_from_basis(lp, work, basis, worker, stage, own_pass):
         return
     for col in range(lp.num_cols[stage]):
         work.col_status[worker, col] = basis.col_status[own_pass, stage, col]
-    rows = lp.num_rows[stage] + work.synced[worker, stage]
+    rows = lp.num_rows[stage]
     for row in range(rows):
-        work.row_status[worker, row] = basis.row_status[own_pass, stage, row] if row < known else BASIC
+        work.row_status[worker, row] = basis.row_status[own_pass, stage, row]
+    for row in range(work.cut_rows[worker, stage]):
+        place = rows + work.row_cut[worker, stage, row]
+        status = BASIC
+        if place < known:
+            status = basis.row_status[own_pass, stage, place]
+        work.row_status[worker, rows + row] = status
     _set_basis(handle, work.col_status[worker].ctypes, work.row_status[worker].ctypes)
 
 
 @inner_kernel
 def store_basis(lp, work, basis, worker, stage, own_pass):
     """Keep the present basis as the start for (pass, stage)."""
-    rows = lp.num_rows[stage] + work.synced[worker, stage]
     status = _get_basis(
         work.handle[worker, stage], work.col_status[worker].ctypes, work.row_status[worker].ctypes
     )
@@ -122,9 +205,16 @@ def store_basis(lp, work, basis, worker, stage, own_pass):
         return
     for col in range(lp.num_cols[stage]):
         basis.col_status[own_pass, stage, col] = work.col_status[worker, col]
+    rows = lp.num_rows[stage]
     for row in range(rows):
         basis.row_status[own_pass, stage, row] = work.row_status[worker, row]
-    basis.num_rows[own_pass, stage] = rows
+    known = rows + work.synced[worker, stage]
+    for place in range(rows, known):
+        basis.row_status[own_pass, stage, place] = BASIC
+    for row in range(work.cut_rows[worker, stage]):
+        place = rows + work.row_cut[worker, stage, row]
+        basis.row_status[own_pass, stage, place] = work.row_status[worker, rows + row]
+    basis.num_rows[own_pass, stage] = known
 
 
 @inner_kernel
@@ -230,6 +320,18 @@ def solve_loaded(lp, work, worker, stage):
 
 
 @inner_kernel
+def solve_with_cuts(lp, pool, work, worker, stage):
+    """Solve the LP as it stands, with every cut that the pool has for it; see :func:`solve_loaded`."""
+    while True:
+        status = solve_loaded(lp, work, worker, stage)
+        if status != OK or pool.first_candidate[stage] >= pool.first_loaded[stage]:
+            return status
+        status, added = _add_violated_cuts(lp, pool, work, worker, stage)
+        if status != OK or added == 0:
+            return status
+
+
+@inner_kernel
 def objective(lp, work, worker, stage):
     """Objective of the last solve in $, future cost included."""
     return _objective_value(work.handle[worker, stage]) * lp.cost_scale
@@ -315,7 +417,7 @@ def solve_one(lp, pool, work, basis, worker, stage, own_pass, noise, state):
         return status
     start_from_basis(lp, work, basis, worker, stage, own_pass)
     set_right_hand_side(lp, work, worker, stage, noise, state)
-    status = solve_loaded(lp, work, worker, stage)
+    status = solve_with_cuts(lp, pool, work, worker, stage)
     if status == OK:
         store_basis(lp, work, basis, worker, stage, own_pass)
     return status
@@ -346,7 +448,7 @@ def solve_openings(lp, pool, work, basis, worker, stage, own_pass, state, values
     for opening in range(lp.num_openings[stage]):
         noise = opening_noise(lp, stage, opening)
         set_right_hand_side(lp, work, worker, stage, noise, state)
-        status = solve_loaded(lp, work, worker, stage)
+        status = solve_with_cuts(lp, pool, work, worker, stage)
         if status != OK:
             return status, opening
         values[opening] = objective(lp, work, worker, stage)

@@ -70,6 +70,7 @@ _NOPYTHON_API = {
     "getSimplexIterationCount": I32(HANDLE),
     "changeRowsBoundsByRange": I32(HANDLE, I32, I32, P_F64, P_F64),
     "addRows": I32(HANDLE, I32, P_F64, P_F64, I32, P_I32, P_I32, P_F64),
+    "deleteRowsByRange": I32(HANDLE, I32, I32),
     "setBasis": I32(HANDLE, P_I32, P_I32),
     "getBasis": I32(HANDLE, P_I32, P_I32),
     "setStringOptionValue": I32(HANDLE, P_CHAR, P_CHAR),

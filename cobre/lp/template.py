@@ -156,7 +156,10 @@ class StageTemplate:
 
     def realised(self, opening: int, state: FloatArray) -> FloatArray:
         """Return the values of the random entities in ``opening`` at the incoming ``state``."""
-        values: FloatArray = self.opening_values[opening].copy()
+        return self._realised(self.opening_values[opening], state)
+
+    def _realised(self, noise: FloatArray, state: FloatArray) -> FloatArray:
+        values: FloatArray = noise.copy()
         for hydro, truncated in enumerate(self.truncated):
             past = slice(self.psi_start[hydro], self.psi_start[hydro + 1])
             values[hydro] += self.psi_value[past] @ state[self.psi_component[past]]
@@ -166,7 +169,11 @@ class StageTemplate:
 
     def rhs(self, opening: int, state: FloatArray) -> FloatArray:
         """Return the right-hand side of the dynamic rows at ``state`` and ``opening``."""
-        rhs = self._right_hand_side(self.realised(opening, state))
+        return self.rhs_at(self.opening_values[opening], state)
+
+    def rhs_at(self, noise: FloatArray, state: FloatArray) -> FloatArray:
+        """Return the right-hand side of the dynamic rows at ``state``, for values like an opening's."""
+        rhs = self._right_hand_side(self._realised(noise, state))
         for component in range(self.num_states):
             for entry in range(self.state_start[component], self.state_start[component + 1]):
                 rhs[self.state_row[entry]] += self.state_value[entry] * state[component]

@@ -115,18 +115,17 @@ def _pool(case: Case, result: TrainingResult, node: int, components: Sequence[Co
         slopes = np.vstack([slopes, np.zeros((1, len(slots)))])
     loaded = policy.boundary_cuts if graph_node.stage == last else 0
     index = np.arange(len(intercepts), dtype=np.uint32)
-    trained = (index >= loaded) & (index < cuts)
-    passes = np.uint32(policy.forward_passes)
+    floor = len(index) - cuts
     return Pool(
         pool_id=node,
         slots=slots,
         intercepts=intercepts,
         slopes=slopes,
-        active=np.ones(len(index), np.bool_),
+        active=np.append(policy.active[node], np.ones(floor, np.bool_)),
         cut_ids=index.astype(np.uint64),
         slot_index=index,
-        iterations=np.where(trained, index // passes + 1, 0).astype(np.uint32),
-        forward_passes=np.where(trained, index % passes, 0).astype(np.uint32),
+        iterations=np.append(policy.iterations[node], np.zeros(floor)).astype(np.uint32),
+        forward_passes=np.append(policy.passes[node], np.zeros(floor)).astype(np.uint32),
         cost_scale_factor=_cost_scale(case),
         node_id=graph_node.id,
         graph_stage_id=stage.id,

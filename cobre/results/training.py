@@ -3,6 +3,7 @@
 ::
 
     <output>/training/   convergence.parquet  timing/iterations.parquet  metadata.json  _SUCCESS
+                         cut_selection/iterations.parquet     where cuts are selected
     <output>/policy/     cuts.parquet         metadata.json
 
 ``_SUCCESS`` is an empty file, removed first and written last: where it lies, the others belong together.
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from cobre.sddp import Policy, TrainingResult
 
 POLICY_FORMAT_VERSION = 1
-_CONVERGED = frozenset({"bound_stalling", "gap"})
+_CONVERGED = frozenset(
+    {"bound_stalling", "gap", "simulation"}
+)  # as in cobre.sddp.stopping, which would load the compiler
 
 CONVERGENCE_SCHEMA = pa.schema(
     [
@@ -65,12 +68,29 @@ TIMING_SCHEMA = pa.schema(
 )
 """Columns of ``timing/iterations.parquet``: one row for each iteration and rank, times in ms."""
 
+SELECTION_SCHEMA = pa.schema(
+    [
+        *(
+            pa.field(name, pa.int32(), nullable=False)
+            for name in (
+                *("iteration", "stage_id", "cuts_populated", "cuts_active_before", "cuts_deactivated"),
+                *("cuts_reactivated", "cuts_active_after"),
+            )
+        ),
+        pa.field("selection_time_ms", pa.float64(), nullable=False),
+        pa.field("budget_evicted", pa.int32()),
+        pa.field("active_after_budget", pa.int32()),
+    ]
+)
+"""Columns of ``cut_selection/iterations.parquet``: one row for each selection and stage."""
+
 CUTS_SCHEMA = pa.schema(
     [
         pa.field("stage_id", pa.int32(), nullable=False),
         pa.field("slot", pa.int32(), nullable=False),
         pa.field("iteration", pa.int32(), nullable=False),
         pa.field("forward_pass", pa.int32(), nullable=False),
+        pa.field("active", pa.bool_(), nullable=False),
         pa.field("intercept", pa.float64(), nullable=False),
         pa.field("coefficients", pa.list_(pa.field("element", pa.float64(), nullable=False)), nullable=False),
     ]
@@ -115,9 +135,21 @@ def write_training(
     write_json(policy / "metadata.json", _policy_metadata(result))
     write_parquet(training / "convergence.parquet", convergence_table(result))
     write_parquet(training / "timing" / "iterations.parquet", timing_table(result))
+    _write_selection(training / "cut_selection", case, result)
     metadata = _training_metadata(case, result, started_at, completed_at, status)
     write_json(training / "metadata.json", metadata)
     atomic_write(marker, lambda file: None)
+
+
+def _write_selection(directory: Path, case: Case, result: TrainingResult) -> None:
+    """Write the table of cut selection where a study has one, and remove that of an earlier run elsewhere."""
+    options, path = case.training.cut_selection, directory / "iterations.parquet"
+    with output_errors(directory):
+        if options.method == "all" and options.max_active_per_stage is None:
+            path.unlink(missing_ok=True)
+            return
+        directory.mkdir(exist_ok=True)
+    write_parquet(path, selection_table(case, result))
 
 
 def convergence_table(result: TrainingResult) -> pa.Table:
@@ -131,7 +163,7 @@ def convergence_table(result: TrainingResult) -> pa.Table:
             "upper_bound_kind": record.upper_bound_kind,
             "gap_percent": record.gap_percent,
             "cuts_added": record.cuts_added,
-            "cuts_removed": 0,  # no cut is ever removed yet
+            "cuts_removed": record.cuts_removed,
             "cuts_active": record.cuts_active,
             "time_forward_ms": round(record.forward_time_ms),
             "time_backward_ms": round(record.backward_time_ms),
@@ -150,6 +182,26 @@ def timing_table(result: TrainingResult) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=TIMING_SCHEMA)
 
 
+def selection_table(case: Case, result: TrainingResult) -> pa.Table:
+    """Return what cut selection did, with the columns of :data:`SELECTION_SCHEMA`."""
+    rows = [
+        {
+            "iteration": record.iteration,
+            "stage_id": case.stages[record.stage].id,
+            "cuts_populated": record.cuts_populated,
+            "cuts_active_before": record.cuts_active_before,
+            "cuts_deactivated": record.cuts_deactivated,
+            "cuts_reactivated": 0,  # what was dropped never returns
+            "cuts_active_after": record.cuts_active_after,
+            "selection_time_ms": record.selection_time_ms,
+            "budget_evicted": record.budget_evicted,
+            "active_after_budget": record.active_after_budget,
+        }
+        for record in result.selection
+    ]
+    return pa.Table.from_pylist(rows, schema=SELECTION_SCHEMA)
+
+
 def cuts_table(policy: Policy) -> pa.Table:
     """Return one row for each cut, by stage and slot, with the columns of :data:`CUTS_SCHEMA`."""
     counts = [len(intercepts) for intercepts in policy.intercepts]
@@ -157,15 +209,14 @@ def cuts_table(policy: Policy) -> pa.Table:
     total = sum(counts)
     slots = np.concatenate([np.arange(count, dtype=np.int32) for count in counts])
     node_stage = np.repeat(np.array(policy.stage_ids, np.int32), counts)
-    # Cuts of a boundary policy, which only the last stage has, are of no iteration.
-    trained = (node_stage != policy.stage_ids[-1]) | (policy.boundary_cuts == 0)
     slopes = np.concatenate([slope.reshape(-1) for slope in policy.slopes])
     offsets = np.arange(total + 1, dtype=np.int32) * np.int32(states)
     columns = [
         pa.array(node_stage),
         pa.array(slots),
-        pa.array(np.where(trained, slots // policy.forward_passes + 1, 0).astype(np.int32)),
-        pa.array(np.where(trained, slots % policy.forward_passes, 0).astype(np.int32)),
+        pa.array(np.concatenate(policy.iterations)),
+        pa.array(np.concatenate(policy.passes)),
+        pa.array(np.concatenate(policy.active)),
         pa.array(np.concatenate(policy.intercepts)),
         pa.ListArray.from_arrays(pa.array(offsets), pa.array(slopes)).cast(
             CUTS_SCHEMA.field("coefficients").type
@@ -216,6 +267,7 @@ def _training_metadata(
             "seed": result.seed,
             "max_iterations": case.training.iteration_limit,
             "forward_passes": case.training.forward_passes,
+            "stopping_mode": case.training.stopping_mode,
             "policy_mode": "fresh",
         },
         "problem_dimensions": {

@@ -54,6 +54,8 @@ class IterationBuffers(NamedTuple):
         Outgoing states by (stage, pass), float64[T, m, n] and float64[T, M, n].
     cost_own, cost_all
         Discounted cost of each trajectory in $; NaN marks a pass that failed.
+    stage_cost_own, stage_cost_all
+        Cost of each stage in it, not discounted, float64[m, T] and float64[M, T]; without rows unless needed.
     cut_own, cut_all
         Cut records of the stage at hand.
     node_all, opening_all
@@ -66,6 +68,8 @@ class IterationBuffers(NamedTuple):
     value, cut_value, slope, probability, weight, order
         Outcomes of one trial point by (worker, outcome): optimal value, value and slope of its cut,
         probability, weight under the risk measure, and scratch to sort them.
+    leader_all, leader_table
+        First pass with the same trial point, int64[T, M], and scratch to find it.
     failure
         What went wrong, by own pass (``FAILED_*`` columns; status 0 = nothing).
     next_pass
@@ -83,6 +87,8 @@ class IterationBuffers(NamedTuple):
     state_all: F64_3D
     cost_own: F64_1D
     cost_all: F64_1D
+    stage_cost_own: F64_2D
+    stage_cost_all: F64_2D
     cut_own: F64_2D
     cut_all: F64_2D
     node_all: I64_2D
@@ -93,6 +99,8 @@ class IterationBuffers(NamedTuple):
     memory_place: I64_2D
     memory: F64_2D
     drawn: F64_1D
+    leader_all: I64_2D
+    leader_table: I64_1D
     value: F64_2D
     cut_value: F64_2D
     slope: F64_3D
@@ -120,8 +128,15 @@ def iteration_buffers(
     rank: int,
     size: int,
     workers: int,
+    stage_costs: bool = False,
 ) -> IterationBuffers:
-    """Allocate the buffers of ``rank`` among ``size`` ranks with ``workers`` threads each."""
+    """Allocate the buffers of ``rank`` among ``size`` ranks with ``workers`` threads each.
+
+    Parameters
+    ----------
+    stage_costs
+        Whether the costs of single stages are kept and gathered.
+    """
     stages, states = len(graph.stage_start) - 1, arrays.state_col.shape[1]
     start, stop = block_of(passes, size, rank)
     own = stop - start
@@ -135,6 +150,8 @@ def iteration_buffers(
         state_all=np.zeros((stages, passes, states)),
         cost_own=np.zeros(own),
         cost_all=np.zeros(passes),
+        stage_cost_own=np.zeros((own if stage_costs else 0, stages)),
+        stage_cost_all=np.zeros((passes if stage_costs else 0, stages)),
         cut_own=np.zeros((own, record)),
         cut_all=np.zeros((passes, record)),
         node_all=np.zeros((stages, passes), np.int64),
@@ -146,6 +163,9 @@ def iteration_buffers(
         memory=np.zeros(layout.memory_place.shape),
         # Room for noise by entity in front of the independent numbers, of which there are no more.
         drawn=np.zeros(2 * entities),
+        leader_all=np.tile(np.arange(passes, dtype=np.int64), (stages, 1)),
+        # A power of two, at least half of which stays empty.
+        leader_table=np.zeros(1 << (2 * passes - 1).bit_length(), np.int64),
         value=np.zeros((workers, outcomes)),
         cut_value=np.zeros((workers, outcomes)),
         slope=np.zeros((workers, outcomes, states)),

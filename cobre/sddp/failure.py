@@ -79,13 +79,16 @@ def solver_error(
     scenario = int(buffers.pass_start[rank]) + own_pass
     state = buffers.start_own[own_pass] if stage == 0 else buffers.state_own[stage - 1, own_pass]
     cuts = int(pool.num_cuts[node])
+    active = pool.active[node, :cuts]
+    forward = phase == fields.PHASE_FORWARD
+    noise = buffers.noise_own[stage, own_pass] if forward else template.opening_values[opening]
     name = f"failed_stage{template.stage_id}_scenario{scenario}_opening{opening}.mps"
     diagnosis = diagnose(
         template,
-        pool.intercept[node, :cuts],
-        pool.slope[node, :cuts],
+        pool.intercept[node, :cuts][active],
+        pool.slope[node, :cuts][active],
         state,
-        opening,
+        noise,
         directory / name,
     )
     rows = [f"{violation.row} by {violation.amount:.6g}" for violation in diagnosis.violations]

@@ -37,7 +37,7 @@ from cobre.sddp.buffers import (
     BuffersStruct,
 )
 from cobre.sddp.graph import GraphStruct
-from cobre.sddp.passes import makes_cut, run_phase
+from cobre.sddp.passes import find_leaders, makes_cut, run_phase
 
 ITERATION_OK = 0
 ITERATION_FAILED = 1
@@ -88,14 +88,14 @@ def _upper_bound(graph, buffers):
 
 
 @inner_kernel
-def _write_headers(graph, buffers, stage, iteration, first_pass):
+def _write_headers(buffers, stage, iteration, first_pass):
     """Number the cut records of this rank; a pass that failed gets no slot."""
     header = buffers.cut_own.view(np.uint32)
     passes = len(buffers.cost_all)
     for own_pass in range(len(buffers.cost_own)):
         forward_pass = first_pass + own_pass
         slot = np.uint32(iteration * passes + forward_pass)
-        if not makes_cut(graph, stage, forward_pass):
+        if not makes_cut(buffers, stage, forward_pass):
             slot = _NO_CUT
         if buffers.failure[own_pass, FAILED_STATUS] != OK:
             slot = _NO_SLOT
@@ -106,7 +106,7 @@ def _write_headers(graph, buffers, stage, iteration, first_pass):
 
 
 @inner_kernel
-def _insert_cuts(graph, pool, buffers, stage, iteration):
+def _insert_cuts(pool, buffers, stage, iteration):
     """Check the gathered records and append them to the pools of their nodes, in pass order."""
     header = buffers.cut_all.view(np.uint32)
     passes = len(buffers.cost_all)
@@ -116,7 +116,7 @@ def _insert_cuts(graph, pool, buffers, stage, iteration):
         if slot == _NO_SLOT:
             return ITERATION_FAILED
         expected = iteration * passes + forward_pass
-        if not makes_cut(graph, stage, forward_pass):
+        if not makes_cut(buffers, stage, forward_pass):
             expected = np.int64(_NO_CUT)
         if (
             np.int64(slot) != expected
@@ -125,7 +125,7 @@ def _insert_cuts(graph, pool, buffers, stage, iteration):
         ):
             return BAD_RECORD
     for forward_pass in range(passes):
-        if not makes_cut(graph, stage, forward_pass):
+        if not makes_cut(buffers, stage, forward_pass):
             continue
         node = buffers.node_all[stage, forward_pass]
         place = pool.num_cuts[node]
@@ -136,6 +136,8 @@ def _insert_cuts(graph, pool, buffers, stage, iteration):
             pool.slope[node, place, component] = buffers.cut_all[
                 forward_pass, RECORD_HEADER_WORDS + component
             ]
+        pool.iteration[node, place] = iteration + 1
+        pool.forward_pass[node, place] = forward_pass
         pool.num_cuts[node] = place + 1
     return ITERATION_OK
 
@@ -145,12 +147,12 @@ def _backward(comm, lp, graph, pool, work, basis, buffers, iteration, first_pass
     """Stages from the last but one to the first: own cuts, gather, insert."""
     for stage in range(len(graph.stage_start) - 3, -1, -1):
         run_phase(PHASE_BACKWARD, lp, graph, pool, work, basis, buffers, first_pass, stage)
-        _write_headers(graph, buffers, stage, iteration, first_pass)
+        _write_headers(buffers, stage, iteration, first_pass)
         width = buffers.cut_all.shape[1]
         status = _gather_rows(comm, buffers, width, buffers.cut_own.reshape(-1), buffers.cut_all.reshape(-1))
         if status != OK:
             return COMMUNICATION_FAILED + status
-        status = _insert_cuts(graph, pool, buffers, stage, iteration)
+        status = _insert_cuts(pool, buffers, stage, iteration)
         if status != ITERATION_OK:
             return status
     return ITERATION_OK
@@ -189,6 +191,11 @@ def iterate(comm, lp, graph, pool, work, basis, buffers, iteration):
         if np.isnan(buffers.cost_all[forward_pass]):
             return ITERATION_FAILED
     _upper_bound(graph, buffers)
+    if buffers.stage_cost_all.shape[0] > 0:
+        send, receive = buffers.stage_cost_own.reshape(-1), buffers.stage_cost_all.reshape(-1)
+        status = _gather_rows(comm, buffers, buffers.stage_cost_all.shape[1], send, receive)
+        if status != OK:
+            return COMMUNICATION_FAILED + status
     states = len(buffers.initial_state)
     for stage in range(len(graph.stage_start) - 1):
         send = buffers.state_own[stage].reshape(-1)
@@ -196,6 +203,7 @@ def iterate(comm, lp, graph, pool, work, basis, buffers, iteration):
         status = _gather_rows(comm, buffers, states, send, receive)
         if status != OK:
             return COMMUNICATION_FAILED + status
+    find_leaders(graph, buffers)
 
     start = monotonic_ns() - buffers.elapsed_ns[COMMUNICATION_NS]
     status = _backward(comm, lp, graph, pool, work, basis, buffers, iteration, first_pass)

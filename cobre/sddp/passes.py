@@ -11,6 +11,8 @@ of the risk measure:
 
     cut of the node:   theta >= alpha + pi . x',   pi = sum mu_w pi_w,   alpha = sum mu_w (Q_w - pi_w . x)
 
+(minus the penalty of the measure, where it has one).
+
 A worker is a thread of a ``prange`` with an LP workspace of its own. Workers take passes from a shared
 counter; what they compute depends on the pass alone, and sums run over openings in order, so neither the
 number of threads nor their timing changes a bit of the result.
@@ -44,7 +46,9 @@ from cobre.sddp.buffers import (
     RECORD_HEADER_WORDS,
     RECORD_INTERCEPT,
 )
-from cobre.sddp.risk import outcome_weights
+from cobre.sddp.risk import weigh_outcomes
+
+_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 @inner_kernel
@@ -56,11 +60,54 @@ def _record_failure(buffers, own_pass, status, node, opening, phase):
 
 
 @inner_kernel
-def makes_cut(graph, stage, forward_pass):
-    """Whether the trial point of a pass is its own: of enumerated paths that agree so far, the first."""
-    if graph.path_leader.shape[1] == 0:
-        return True
-    return graph.path_leader[stage, forward_pass] == forward_pass
+def find_leaders(graph, buffers):
+    """Write for each pass and stage the first pass with the same trial point.
+
+    Trial points are the same where node and outgoing state are, or where enumerated paths agree so far. The
+    table finds a state by a hash of its bits; what it finds is compared, so the hash has no influence.
+    """
+    stages = len(graph.stage_start) - 1
+    passes = len(buffers.cost_all)
+    enumerated = graph.path_leader.shape[1] > 0
+    table = buffers.leader_table
+    mask = np.uint64(len(table) - 1)
+    for stage in range(stages):
+        table[:] = -1
+        bits = buffers.state_all[stage].view(np.uint64)
+        for forward_pass in range(passes):
+            if enumerated and graph.path_leader[stage, forward_pass] != forward_pass:
+                # Its leader came before, and may follow another pass itself.
+                first = graph.path_leader[stage, forward_pass]
+                buffers.leader_all[stage, forward_pass] = buffers.leader_all[stage, first]
+                continue
+            node = buffers.node_all[stage, forward_pass]
+            key = np.uint64(node) * _HASH_FACTOR
+            for component in range(bits.shape[1]):
+                key = (key ^ bits[forward_pass, component]) * _HASH_FACTOR
+                key ^= key >> np.uint64(29)
+            place = np.int64(key & mask)
+            while table[place] >= 0 and not _same_trial_point(buffers, stage, table[place], forward_pass):
+                place = (place + 1) & np.int64(mask)
+            if table[place] < 0:
+                table[place] = forward_pass
+            buffers.leader_all[stage, forward_pass] = table[place]
+
+
+@inner_kernel
+def _same_trial_point(buffers, stage, one, other):
+    if buffers.node_all[stage, one] != buffers.node_all[stage, other]:
+        return False
+    bits = buffers.state_all[stage].view(np.uint64)
+    for component in range(bits.shape[1]):  # noqa: SIM110  (generators do not compile)
+        if bits[one, component] != bits[other, component]:
+            return False
+    return True
+
+
+@inner_kernel
+def makes_cut(buffers, stage, forward_pass):
+    """Whether the trial point of a pass is its own: of passes that share one, the first makes the cut."""
+    return buffers.leader_all[stage, forward_pass] == forward_pass
 
 
 @inner_kernel
@@ -83,6 +130,8 @@ def _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_p
         # After the last stage nobody else counts what boundary cuts say of the future.
         if stage < stages - 1:
             stage_cost -= future_cost(lp, work, worker, node)
+        if buffers.stage_cost_all.shape[0] > 0:
+            buffers.stage_cost_own[own_pass, stage] = stage_cost
         total += cumulative_discount * stage_cost
         cumulative_discount *= lp.discount[node]
         outgoing_state(lp, work, worker, node, buffers.state_own[stage, own_pass])
@@ -102,19 +151,19 @@ def _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, worker):
 def _cut_from_outcomes(graph, buffers, worker, count, stage, state, record):
     """Weigh values and slopes of all outcomes into the cut's intercept and slopes."""
     weights = buffers.weight[worker]
-    outcome_weights(
+    penalty = weigh_outcomes(
+        graph,
+        stage,
         buffers.value[worker],
         buffers.probability[worker],
         count,
-        graph.risk_weight[stage],
-        graph.risk_tail[stage],
         buffers.order[worker],
         weights,
     )
     states = len(state)
     for component in range(states):
         record[RECORD_HEADER_WORDS + component] = 0.0
-    intercept = 0.0
+    intercept = -penalty
     for outcome in range(count):
         at_origin = buffers.cut_value[worker, outcome]
         for component in range(states):
@@ -159,7 +208,7 @@ def _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, w
     """Make the cuts of this rank's trial points of ``stage``."""
     own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
     while own_pass < len(buffers.cost_own):
-        if makes_cut(graph, stage, first_pass + own_pass):
+        if makes_cut(buffers, stage, first_pass + own_pass):
             node = buffers.node_all[stage, first_pass + own_pass]
             state = buffers.state_own[stage, own_pass]
             status, count = _solve_successors(
@@ -197,16 +246,9 @@ def _root_value(lp, graph, pool, work, basis, buffers):
     for position in range(openings):
         buffers.probability[0, position] = 1.0 / openings
     weights = buffers.weight[0]
-    outcome_weights(
-        value,
-        buffers.probability[0],
-        openings,
-        graph.risk_weight[0],
-        graph.risk_tail[0],
-        buffers.order[0],
-        weights,
-    )
-    bound = 0.0
+    root = np.int64(len(graph.stage_start) - 1)  # where its measure is kept
+    penalty = weigh_outcomes(graph, root, value, buffers.probability[0], openings, buffers.order[0], weights)
+    bound = -penalty
     for position in range(openings):
         bound += weights[position] * value[position]
     buffers.outcome[LOWER_BOUND] = bound

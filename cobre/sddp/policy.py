@@ -27,9 +27,13 @@ class Policy:
     state_names
         Name of each state component; storages are in hm3.
     forward_passes
-        Cuts made at each stage by one iteration: slot = iteration * forward_passes + pass, from 0.
+        Forward passes of one iteration.
     intercepts, slopes
         For each stage float64[cuts] and float64[cuts, states].
+    iterations, passes
+        For each stage int32[cuts]: where each cut comes from; iterations count from 1, 0 is another policy.
+    active
+        For each stage bool[cuts]: whether cut selection left it in the LPs. A cut that is not is valid, too.
     future_cost_floor
         For each stage the bound on the future cost that holds without any cut, in $.
     boundary_cuts
@@ -42,6 +46,9 @@ class Policy:
     intercepts: tuple[NDArray[np.float64], ...]
     slopes: tuple[NDArray[np.float64], ...]
     future_cost_floor: tuple[float, ...]
+    iterations: tuple[NDArray[np.int32], ...]
+    passes: tuple[NDArray[np.int32], ...]
+    active: tuple[NDArray[np.bool_], ...]
     node_ids: tuple[int, ...] | None = None
     boundary_cuts: int = 0
 
@@ -51,7 +58,7 @@ class Policy:
         return float(max(self.future_cost_floor[stage], values.max(initial=-np.inf)))
 
     def sha256(self) -> str:
-        """Return a digest over every bit of every cut."""
+        """Return a digest over every bit of every cut, and over which of them are active."""
         digest = hashlib.sha256(_DIGEST_FORMAT)
         states = len(self.state_names)
         digest.update(struct.pack("<qqq", len(self.stage_ids), states, self.forward_passes))
@@ -61,4 +68,7 @@ class Policy:
             digest.update(struct.pack("<qq", stage_id, len(intercept)))
             digest.update(np.ascontiguousarray(intercept, "<f8").tobytes())
             digest.update(np.ascontiguousarray(slope, "<f8").tobytes())
+        if not all(active.all() for active in self.active):
+            for active in self.active:
+                digest.update(np.packbits(active).tobytes())
         return digest.hexdigest()

@@ -9,6 +9,7 @@ from typing import Literal
 from cobre.errors import Problem
 from cobre.lp.scaling import ScalingReport
 from cobre.sddp.policy import Policy
+from cobre.sddp.selection import SelectionRecord
 from cobre.sddp.timing import RankTiming, WorkerInfo
 
 _NORMAL_QUANTILE_95 = 1.96
@@ -25,6 +26,10 @@ class IterationRecord:
     upper_bound, upper_bound_std
         Mean and standard deviation of the costs of this iteration's forward passes: a sample, not a bound,
         unless its kind is ``exact`` (all paths of the tree were taken).
+    cuts_added, cuts_removed, cuts_active
+        Made in this iteration, dropped after it, and left then.
+    stage_costs
+        Mean cost of each stage over the passes, not discounted; empty unless a stopping rule needs it.
     wall_time_ms
         Since training began.
     iteration_time_ms
@@ -49,6 +54,8 @@ class IterationRecord:
     communication_time_ms: float
     iteration_time_ms: float
     wall_time_ms: float
+    cuts_removed: int = 0
+    stage_costs: tuple[float, ...] = ()
 
     @property
     def ci_95(self) -> float:
@@ -82,6 +89,8 @@ class TrainingResult:
     history: tuple[IterationRecord, ...]
     scaling: ScalingReport | None = None
     """Sizes of the stage LPs, and the ranges of their coefficients before and after scaling."""
+    selection: tuple[SelectionRecord, ...] = ()
+    """What cut selection did, by iteration and stage."""
     warnings: tuple[Problem, ...] = ()
     """What looked odd, such as states that the boundary policy does not know."""
     timings: tuple[RankTiming, ...] = ()

@@ -29,16 +29,24 @@ class SharedPool(NamedTuple):
     warnings: tuple[Problem, ...]
 
 
-def shared_cut_pool(comm: Communicator, nodes: int, capacity: int, states: int) -> SharedPool:
+def shared_cut_pool(
+    comm: Communicator,
+    nodes: int,
+    capacity: int,
+    states: int,
+    added_per_round: int = 1,
+    violation_tolerance: float = 0.0,
+) -> SharedPool:
     """Make an empty pool, one copy for each host where its ranks can share memory; collective.
 
     Every rank writes every cut that it receives to its place in the pool, as it would in a pool of its own:
     all of them write the same bytes to the same place, and a rank reads only what it has written itself. So
-    no rank has to wait for another, and what it reads is right at any time. Only the number of cuts is each
-    rank's own.
+    no rank has to wait for another, and what it reads is right at any time. What is small is each rank's
+    own: the number of cuts, where they come from and which are active.
     """
+    own = cut_pool(nodes, capacity, states, added_per_round, violation_tolerance)
     if largest(comm, comm.split_local().size) == 1:
-        return SharedPool(cut_pool(nodes, capacity, states), None, ())
+        return SharedPool(own, None, ())
     cuts = nodes * capacity
     try:
         region = comm.create_shared_region(cuts * (1 + states), np.float64)
@@ -49,12 +57,10 @@ def shared_cut_pool(comm: Communicator, nodes: int, capacity: int, states: int) 
             {},
             "give the host more shared memory (/dev/shm), or ask for fewer iterations",
         )
-        return SharedPool(cut_pool(nodes, capacity, states), None, (problem,))
+        return SharedPool(own, None, (problem,))
     data = region.target
-    pool = CutPool(
-        intercept=data[:cuts].reshape(nodes, capacity),
-        slope=data[cuts:].reshape(nodes, capacity, states),
-        num_cuts=np.zeros(nodes, np.int64),
+    pool = own._replace(
+        intercept=data[:cuts].reshape(nodes, capacity), slope=data[cuts:].reshape(nodes, capacity, states)
     )
     return SharedPool(pool, region, ())
 

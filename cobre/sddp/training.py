@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case.model import Case
+from cobre.case.model import Case, SimulationRule
 from cobre.comm import Communicator, create_communicator
 from cobre.errors import Problem, ValidationError
 from cobre.lp import StageTemplate, StateLayout, build_templates, scale_templates
@@ -24,7 +24,7 @@ from cobre.native import compile_guard
 from cobre.policy_files import boundary_cuts, future_cost_floor
 from cobre.sddp import buffers as fields
 from cobre.sddp import timing
-from cobre.sddp.agreement import failing_together, gather_rows, largest, require_same_study
+from cobre.sddp.agreement import failing_together, gather_rows, require_same_study
 from cobre.sddp.draws import draw_passes
 from cobre.sddp.entries import entry_of
 from cobre.sddp.failure import raise_failure
@@ -33,7 +33,9 @@ from cobre.sddp.iteration import ITERATION_OK
 from cobre.sddp.partition import block_of
 from cobre.sddp.policy import Policy
 from cobre.sddp.progress import IterationRecord, TrainingResult
+from cobre.sddp.selection import CutSelector, SelectionRecord
 from cobre.sddp.sharing import memory_bytes, shared_cut_pool
+from cobre.sddp.stopping import StoppingRules
 from cobre.sddp.threads import kernel_lock, use_threads
 from cobre.sddp.timing import RankTiming, WorkerInfo, iteration_timings, worker_infos
 from cobre.stochastic import OpeningTree, build_opening_tree, make_sampler
@@ -129,6 +131,8 @@ class _Session:
         self.comm = comm
         self.threads = threads
         self.failure_directory = failure_directory
+        self.selection: list[SelectionRecord] = []
+        self.cuts_removed = 0
         self.began = time.perf_counter()
         self.entry = entry_of(comm.backend)
         self.timings: list[RankTiming] = []
@@ -142,6 +146,7 @@ class _Session:
         with compile_guard(f"train-{comm.backend}"):
             self._draw(0)
             self.entry.compile(tuple(numba.typeof(argument) for argument in self._arguments(0)))
+            self.selector.compile()
         self.compile_time_ms = (time.perf_counter() - self.began) * 1e3
 
     def _build(self) -> None:
@@ -176,18 +181,29 @@ class _Session:
                 model = HighsModel(template)
                 resources.callback(model.close)
                 handles[worker, node] = model.handle
-        self.pool, self.region, self.warnings = shared_cut_pool(self.comm, nodes, capacity, states)
+        options = training.cut_selection
+        self.pool, self.region, self.warnings = shared_cut_pool(
+            self.comm, nodes, capacity, states, options.max_added_per_round, options.tolerance
+        )
         if self.boundary is not None:
             last = int(self.graph.stage_start[-2])
             self.pool.intercept[last:, : self.loaded_cuts] = self.boundary.intercepts
             self.pool.slope[last:, : self.loaded_cuts] = self.boundary.slopes
             self.pool.num_cuts[last:] = self.loaded_cuts
-        self.work = lp_arrays.lp_workspace(self.lp, handles, capacity, batch=passes)
+        self.work = lp_arrays.lp_workspace(self.lp, handles, capacity, passes, self.pool.added_per_round)
         self.buffers = fields.iteration_buffers(
-            self.lp, self.graph, self.layout, passes, self.comm.rank, self.comm.size, self.threads
+            self.lp,
+            self.graph,
+            self.layout,
+            passes,
+            self.comm.rank,
+            self.comm.size,
+            self.threads,
+            stage_costs=any(isinstance(rule, SimulationRule) for rule in training.stopping_rules),
         )
         block = block_of(passes, self.comm.size, self.comm.rank)
         self.sampler = make_sampler(self.case, self.layout.inflow, self.tree, passes=passes, block=block)
+        self.selector = CutSelector(options, self.graph, self.pool, self.buffers, training.iteration_limit)
         own = len(self.buffers.cost_own)
         self.basis = lp_arrays.basis_store(self.lp, max(own, 1), capacity)
 
@@ -200,17 +216,20 @@ class _Session:
         draw_passes(self.sampler, self.lp, self.graph, self.buffers, self.comm.rank, seed, iteration)
 
     def run(self, on_iteration: OnIteration | None) -> TrainingResult:
-        """Iterate until the limit or until a rank's callback asks to stop."""
+        """Iterate until a stopping rule is met or a rank's callback asks to stop."""
         history: list[IterationRecord] = []
-        reason = "iteration_limit"
-        for iteration in range(self.case.training.iteration_limit):
-            history.append(self._iterate(iteration))
+        rules = StoppingRules(self.case.training)
+        reason = None
+        while reason is None:
+            history.append(self._iterate(len(history)))
             asked = on_iteration is not None and bool(on_iteration(history[-1]))
-            # All ranks leave at the same boundary: one that left alone would keep the others waiting.
-            if largest(self.comm, asked):
-                if iteration + 1 < self.case.training.iteration_limit:
-                    reason = "graceful_shutdown"
-                break
+            # All ranks leave at the same boundary: one that left alone would keep the others waiting. So they
+            # agree on whether anybody asked, and go by the clock of the one that has trained longest.
+            own = np.array([time.perf_counter() - self.began, asked], np.float64)
+            elapsed_s, stop = gather_rows(self.comm, own).max(axis=0)
+            reason = rules.check(history, float(elapsed_s))
+            if stop:
+                reason = reason or "graceful_shutdown"
         policy = self._policy()
         last = history[-1]
         total_time_ms = (time.perf_counter() - self.began) * 1e3
@@ -231,6 +250,7 @@ class _Session:
             policy_sha256=policy.sha256(),
             history=tuple(history),
             scaling=self.scaling,
+            selection=tuple(self.selection),
             warnings=self.warnings + (() if self.boundary is None else self.boundary.warnings),
             timings=tuple(self.timings),
             workers=self._workers(total_time_ms),
@@ -246,6 +266,7 @@ class _Session:
         began = time.perf_counter()
         cuts_before = int(self.pool.num_cuts.sum())
         self.work.counters[:] = 0
+        self.selector.prepare(iteration + 1)
         self._draw(iteration)
         with kernel_lock:
             status = self.entry(*self._arguments(iteration))
@@ -254,6 +275,10 @@ class _Session:
             raise_failure(status, iteration, self.comm, *lps, self.failure_directory)
         ranks = gather_rows(self.comm, self._own_row())
         self.timings += iteration_timings(iteration + 1, ranks)
+        selected = self.selector.select(iteration + 1)
+        self.selection += selected
+        removed = sum(record.cuts_deactivated + (record.budget_evicted or 0) for record in selected)
+        self.cuts_removed += removed
         total, longest = ranks.sum(axis=0), ranks.max(axis=0)
         outcome = self.buffers.outcome
         cuts = int(self.pool.num_cuts.sum())
@@ -266,7 +291,7 @@ class _Session:
             upper_bound_kind="exact" if self.case.training.enumerated else "statistical",
             forward_passes=self.passes,
             cuts_added=cuts - cuts_before,
-            cuts_active=cuts,
+            cuts_active=cuts - self.cuts_removed,
             lp_solves=int(total[timing.LP_SOLVES]),
             lp_retries=int(total[timing.LP_RETRIES]),
             simplex_iterations=int(total[timing.SIMPLEX_ITERATIONS]),
@@ -275,6 +300,8 @@ class _Session:
             communication_time_ms=float(longest[timing.COMMUNICATION]),
             iteration_time_ms=(now - began) * 1e3,
             wall_time_ms=(now - self.began) * 1e3,
+            cuts_removed=removed,
+            stage_costs=self._stage_costs(),
         )
 
     def _own_row(self) -> NDArray[np.float64]:
@@ -294,6 +321,16 @@ class _Session:
         row[timing.SCENARIOS] = len(self.buffers.cost_own)
         return row
 
+    def _stage_costs(self) -> tuple[float, ...]:
+        """Return the mean cost of each stage over all passes, in their order; empty where nobody asks."""
+        costs = self.buffers.stage_cost_all
+        if not len(costs):
+            return ()
+        weights = (
+            self.graph.path_weight if len(self.graph.path_weight) else np.full(len(costs), 1 / len(costs))
+        )
+        return tuple(float(sum(weights * costs[:, stage])) for stage in range(costs.shape[1]))
+
     def _policy(self) -> Policy:
         counts = [int(count) for count in self.pool.num_cuts]
         return Policy(
@@ -303,6 +340,9 @@ class _Session:
             forward_passes=self.passes,
             intercepts=tuple(self.pool.intercept[t, :n].copy() for t, n in enumerate(counts)),
             slopes=tuple(self.pool.slope[t, :n].copy() for t, n in enumerate(counts)),
+            iterations=tuple(self.pool.iteration[t, :n].copy() for t, n in enumerate(counts)),
+            passes=tuple(self.pool.forward_pass[t, :n].copy() for t, n in enumerate(counts)),
+            active=tuple(self.pool.active[t, :n].copy() for t, n in enumerate(counts)),
             future_cost_floor=tuple(
                 float(template.col_lower[template.theta_col]) * template.cost_scale
                 for template in self.templates

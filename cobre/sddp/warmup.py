@@ -13,6 +13,7 @@ from cobre.case.model import (
     Block,
     Bus,
     Case,
+    CutSelection,
     DeficitSegment,
     Hydro,
     Stage,
@@ -103,7 +104,12 @@ def tiny_study() -> Case:
     return Case(
         path=Path("warmup"),
         training=TrainingOptions(
-            tree_seed=1, forward_passes=1, iteration_limit=1, inflow_method="penalty", cost_scale_factor=None
+            tree_seed=1,
+            forward_passes=1,
+            iteration_limit=1,
+            inflow_method="penalty",
+            cost_scale_factor=None,
+            cut_selection=CutSelection("level1"),  # compiles a kernel of its own
         ),
         stages=stages,
         graph=chain_graph(_STAGES),

@@ -42,6 +42,20 @@ def sources(**values: Any) -> Any:
             lambda f: f["training"]["stopping_rules"].append({"type": "gap", "tolerance": 1}),
             "training.stopping_rules[1]",
         ),
+        (
+            lambda f: f["training"]["stopping_rules"].append({"type": "gap", "bound": "statistical"}),
+            "training.stopping_rules[1]",
+        ),
+        (
+            lambda f: f["training"].update(
+                selection={"method": "sampled", "forward_passes": 1},
+                stopping_rules=[
+                    *f["training"]["stopping_rules"],
+                    {"type": "gap", "tolerance": 1, "bound": "statistical"},
+                ],
+            ),
+            "training.stopping_rules[1]",
+        ),
     ],
 )
 def test_keys_that_do_not_fit_together(tmp_path: Path, edit: Any, field: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from case_builder import errors_of, only, pick, warnings_of, write_case
 
 from cobre.case import check, load
-from cobre.case.model import RiskMeasure
+from cobre.case.model import BoundStallingRule, CutSelection, GapRule, RiskMeasure, TimeLimitRule
 
 MONTHS = [{"id": n, "label": f"M{n + 1}", "month_start": n + 1} for n in range(12)]
 
@@ -147,7 +147,15 @@ def test_risk_measure_blocks_and_state(tmp_path: Path) -> None:
         ({"cvar": {"alpha": 0.5, "lambda": 1.5}}, "InvalidValue", "risk_measure.cvar.lambda"),
         ({"cvar": {"alpha": 0.5}}, "SchemaViolation", "risk_measure.cvar.lambda"),
         ({"cvar": {"alpha": 0.5, "lambda": 0.5, "x": 1}}, "SchemaViolation", "risk_measure.cvar.x"),
-        ({"entropic": {}}, "InvalidValue", "risk_measure"),
+        ({"entropic": {}}, "SchemaViolation", "risk_measure.entropic.gamma"),
+        ({"entropic": {"gamma": 0}}, "InvalidValue", "risk_measure.entropic.gamma"),
+        ({"entropic": 0.1}, "InvalidValue", "risk_measure"),
+        ({"weights": []}, "InvalidValue", "risk_measure.weights"),
+        ({"weights": [0.5, 0.4]}, "InvalidValue", "risk_measure.weights"),
+        ({"weights": [0.4, 0.6]}, "InvalidValue", "risk_measure.weights"),
+        ({"weights": [1.5, -0.5]}, "InvalidValue", "risk_measure.weights[1]"),
+        ({"cvar": {"alpha": 0.5, "lambda": 0.5}, "weights": [1.0]}, "InvalidValue", "risk_measure"),
+        ({"worst_case": True}, "InvalidValue", "risk_measure"),
         ("cvar", "InvalidValue", "risk_measure"),
     ],
 )
@@ -336,3 +344,91 @@ def test_external_scheme_without_file_or_nodes(tmp_path: Path) -> None:
     pick(errors, "FileNotFound", field="training.scenario_source.inflow.scheme")
     pick(errors, "NotImplemented", field="training.scenario_source.inflow.scheme")
     assert len(errors) == 2
+
+
+@pytest.mark.parametrize(
+    ("measure", "expected"),
+    [
+        (None, RiskMeasure()),
+        ("expectation", RiskMeasure()),
+        ("worst_case", RiskMeasure(kind="worst_case")),
+        ({"entropic": {"gamma": 1e-6}}, RiskMeasure(kind="entropic", gamma=1e-6)),
+        ({"weights": [0.5, 0.25, 0.25]}, RiskMeasure(kind="spectral", spectrum=(0.5, 0.25, 0.25))),
+    ],
+)
+def test_risk_measures_of_stage_and_root(tmp_path: Path, measure: Any, expected: RiskMeasure) -> None:
+    def edit(file: dict) -> None:
+        file["stages"][1]["risk_measure"] = measure
+        file["policy_graph"]["root_risk_measure"] = measure
+
+    case = load(write_case(tmp_path, stages=edit))
+    assert case.stages[0].risk.is_expectation
+    assert case.stages[1].risk == expected
+    assert case.graph.root_risk == (None if measure is None else expected)
+
+
+def test_stopping_rules_and_cut_selection(tmp_path: Path) -> None:
+    def edit(file: dict) -> None:
+        file["training"]["stopping_rules"] += [
+            {"type": "time_limit", "seconds": 5},
+            {"type": "bound_stalling", "iterations": 3, "tolerance": 0.1},
+            {"type": "gap", "relative_tolerance": 2, "bound": "statistical"},
+        ]
+        file["training"].update(
+            stopping_mode="all",
+            selection={"method": "sampled", "forward_passes": 4},
+            cut_selection={
+                "row_activity_tolerance": 1e-6,
+                "max_active_per_stage": 10,
+                "selection": {"method": "dynamic", "seed_window": 0, "violation_tolerance": 1e-3},
+            },
+        )
+
+    options = load(write_case(tmp_path, config=edit)).training
+    assert options.stopping_mode == "all"
+    assert options.stopping_rules == (
+        TimeLimitRule(5.0),
+        BoundStallingRule(3, 0.1),
+        GapRule(None, 2.0, "statistical"),
+    )
+    assert options.cut_selection == CutSelection(
+        method="dynamic",
+        tolerance=1e-3,
+        seed_window=0,
+        max_active_per_stage=10,
+        activity_tolerance=1e-6,
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        (None, CutSelection()),
+        ({"selection": None}, CutSelection()),
+        ({"selection": {"method": "level1"}}, CutSelection(method="level1")),
+        (
+            {"selection": {"method": "lml1", "check_frequency": 2, "tie_tolerance": 0}},
+            CutSelection(method="lml1", check_frequency=2, tolerance=0.0),
+        ),
+        (
+            {"selection": {"method": "domination", "domination_tolerance": 7}},
+            CutSelection(method="domination", tolerance=7.0),
+        ),
+    ],
+)
+def test_cut_selection_of_config(tmp_path: Path, section: Any, expected: CutSelection) -> None:
+    case = load(write_case(tmp_path, config=lambda f: f["training"].update(cut_selection=section)))
+    assert case.training.cut_selection == expected
+
+
+def test_a_gap_rule_under_risk_aversion_warns(tmp_path: Path) -> None:
+    def edit(file: dict) -> None:
+        file["training"]["selection"] = {"method": "enumerated"}
+        file["training"]["stopping_rules"].append({"type": "gap", "tolerance": 1.0})
+
+    path = write_case(
+        tmp_path, config=edit, stages=lambda f: f["stages"][1].update(risk_measure="worst_case")
+    )
+    _, errors, warnings = check(path)
+    assert errors == []
+    assert "expected cost" in pick(warnings, "SemanticAmbiguity", file="config.json").message

@@ -179,3 +179,34 @@ def test_stored_basis_leaves_nothing_to_do(engine):
     assert counters[1, lp_arrays.SIMPLEX_ITERATIONS] == 0
     assert counters[:, lp_arrays.LP_SOLVES].tolist() == [1, 1]
     assert counters[:, lp_arrays.LP_RETRIES].tolist() == [0, 0]
+
+
+def test_dropped_cuts_leave_no_trace(engine):
+    engine.add_cuts(1, 6, seed=4)
+    engine.solve_openings(worker=0)
+    assert one(engine.lp, engine.pool, engine.work, engine.basis, 0, 1, 0, 0, engine.state) == OK
+    engine.pool.active[1, [0, 3, 4]] = False
+    engine.pool.version[1] += 1
+    engine.add_cuts(1, 1, seed=5)
+    for own_pass in (0, 1):  # with a basis of before, and without one
+        used = engine.solve_openings(worker=0, own_pass=own_pass)
+        fresh = engine.solve_openings(worker=1, own_pass=own_pass)
+        np.testing.assert_array_equal(used[0], fresh[0])
+        np.testing.assert_array_equal(used[1], fresh[1])
+    assert engine.work.row_cut[0, 1, :4].tolist() == [1, 2, 5, 6]
+    assert engine.work.cut_rows[:, 1].tolist() == [4, 4]
+
+
+def test_cuts_added_where_they_are_violated_give_the_same_values(engine):
+    engine.add_cuts(1, 8, seed=6)
+    expected, _ = engine.solve_openings(worker=0)
+    engine.pool.first_loaded[1] = 7
+    engine.pool.version[1] += 1
+    lazy, slopes = engine.solve_openings(worker=0)
+    np.testing.assert_allclose(lazy, expected, rtol=1e-12)
+    assert engine.work.base_rows[0, 1] == 1
+    assert 1 < engine.work.cut_rows[0, 1] <= 8
+    engine.solve_openings(worker=0, own_pass=1, state=engine.state * 0.5)
+    again, again_slopes = engine.solve_openings(worker=1)
+    np.testing.assert_array_equal(again, lazy)
+    np.testing.assert_array_equal(again_slopes, slopes)

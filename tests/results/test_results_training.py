@@ -53,7 +53,17 @@ def _record(iteration: int) -> IterationRecord:
 def result() -> TrainingResult:
     intercepts = (np.array([1.0, 2.0, 3.0, 0.1 + 0.2]), np.zeros(0))
     slopes = (np.arange(8.0).reshape(4, 2), np.zeros((0, 2)))
-    policy = Policy((3, 4), ("hydro_storage[a]", "hydro_storage[b]"), 2, intercepts, slopes, (0.0, 0.0))
+    policy = Policy(
+        stage_ids=(3, 4),
+        state_names=("hydro_storage[a]", "hydro_storage[b]"),
+        forward_passes=2,
+        intercepts=intercepts,
+        slopes=slopes,
+        future_cost_floor=(0.0, 0.0),
+        iterations=(np.array([1, 1, 2, 2], np.int32), np.zeros(0, np.int32)),
+        passes=(np.array([0, 1, 0, 1], np.int32), np.zeros(0, np.int32)),
+        active=(np.array([True, False, True, True]), np.ones(0, np.bool_)),
+    )
     return TrainingResult(
         iterations=2,
         lower_bound=20.0,
@@ -196,7 +206,15 @@ def test_reading_what_is_not_there_or_broken(tmp_path, case, result):
 
 def test_a_policy_without_states(result):
     policy = Policy(
-        (0, 1), (), 1, (np.array([5.0]), np.zeros(0)), (np.zeros((1, 0)), np.zeros((0, 0))), (0.0, 0.0)
+        stage_ids=(0, 1),
+        state_names=(),
+        forward_passes=1,
+        intercepts=(np.array([5.0]), np.zeros(0)),
+        slopes=(np.zeros((1, 0)), np.zeros((0, 0))),
+        future_cost_floor=(0.0, 0.0),
+        iterations=(np.ones(1, np.int32), np.zeros(0, np.int32)),
+        passes=(np.zeros(1, np.int32), np.zeros(0, np.int32)),
+        active=(np.ones(1, np.bool_), np.ones(0, np.bool_)),
     )
     table = training.cuts_table(policy)
     assert table.column("coefficients").to_pylist() == [[]]

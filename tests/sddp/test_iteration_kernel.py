@@ -110,8 +110,8 @@ def test_one_signature_serves_every_study():
     ],
 )
 def test_received_records_are_checked_before_they_are_written(change, status):
-    insert = njit(lambda graph, pool, buffers: _insert_cuts(graph, pool, buffers, 0, 1))
-    graph, pool, buffers = _pool_and_buffers()
+    insert = njit(lambda pool, buffers: _insert_cuts(pool, buffers, 0, 1))
+    _, pool, buffers = _pool_and_buffers()
     pool.num_cuts[0] = 2  # of the iteration before
     header = buffers.cut_all.view(np.uint32)
     for forward_pass in range(2):
@@ -119,7 +119,7 @@ def test_received_records_are_checked_before_they_are_written(change, status):
         buffers.cut_all[forward_pass, 2:] = [10.0 + forward_pass, 1.0, 2.0]
     for (row, column), value in change.items():
         header[row, column] = value
-    assert insert(graph, pool, buffers) == status
+    assert insert(pool, buffers) == status
     if status == ITERATION_OK:
         assert pool.intercept[0].tolist() == [0.0, 0.0, 10.0, 11.0]
         assert pool.num_cuts.tolist() == [4, 0]

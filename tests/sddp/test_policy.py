@@ -15,6 +15,9 @@ def policy() -> Policy:
         intercepts=(np.array([10.0, 20.0]), np.zeros(0)),
         slopes=(np.array([[-1.0, 0.0], [-3.0, 1.0]]), np.zeros((0, 2))),
         future_cost_floor=(4.0, 0.0),
+        iterations=(np.array([1, 2], np.int32), np.zeros(0, np.int32)),
+        passes=(np.zeros(2, np.int32), np.zeros(0, np.int32)),
+        active=(np.ones(2, np.bool_), np.ones(0, np.bool_)),
     )
 
 
@@ -36,6 +39,7 @@ def test_digest_sees_every_bit(policy):
         replace(policy, slopes=(negative_zero, policy.slopes[1])),
         replace(policy, intercepts=(policy.intercepts[0][::-1], policy.intercepts[1])),
         replace(policy, stage_ids=(0, 4)),
+        replace(policy, active=(np.array([True, False]), policy.active[1])),
         replace(policy, intercepts=policy.intercepts[::-1], slopes=policy.slopes[::-1]),
     ]
     assert len({digest, *(other.sha256() for other in others)}) == len(others) + 1

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from cobre.sddp.risk import outcome_weights
+from cobre.sddp.risk import entropic_weights, outcome_weights, spectral_weights, worst_case_weights
 
 
 @njit
@@ -48,3 +48,84 @@ def test_the_measure_is_the_mix_of_mean_and_tail_mean(costs, risk_weight, risk_t
     cvar = min(c + np.maximum(values - c, 0.0).mean() / risk_tail for c in values)
     expected = (1.0 - risk_weight) * values.mean() + risk_weight * cvar
     assert weights @ values == pytest.approx(expected, rel=1e-9, abs=1e-6)
+
+
+@njit
+def entropic(values, probability, gamma):
+    weights = np.zeros(len(values))
+    penalty = entropic_weights(values, probability, len(values), gamma, weights)
+    return weights, penalty
+
+
+@njit
+def spectral(values, probability, spectrum):
+    order = np.zeros(len(values), np.int64)
+    weights = np.zeros(len(values))
+    spectral_weights(values, probability, len(values), spectrum, order, weights)
+    return weights
+
+
+@njit
+def worst_case(values, probability):
+    weights = np.zeros(len(values))
+    worst_case_weights(values, probability, len(values), weights)
+    return weights
+
+
+def test_worst_case_is_the_first_of_the_worst_that_are_possible():
+    probability = np.array([0.5, 0.0, 0.25, 0.25])
+    assert worst_case(np.array([1.0, 9.0, 4.0, 4.0]), probability).tolist() == [0.0, 0.0, 1.0, 0.0]
+    assert worst_case(np.full(4, -1.0), probability).tolist() == [1.0, 0.0, 0.0, 0.0]
+
+
+outcomes = st.lists(
+    st.tuples(st.floats(-1e6, 1e6), st.integers(1, 9), st.floats(-1e5, 1e5)), min_size=1, max_size=12
+)
+
+
+@settings(deadline=None)
+@given(outcomes, st.floats(1e-9, 1e-2))
+def test_entropic_value_and_validity_of_its_cut(drawn, gamma):
+    values, shares, moves = (np.array(column, float) for column in zip(*drawn, strict=True))
+    probability = shares / shares.sum()
+
+    def measure(costs):
+        return costs.max() + np.log(probability @ np.exp(gamma * (costs - costs.max()))) / gamma
+
+    weights, penalty = entropic(values, probability, gamma)
+    assert weights.sum() == pytest.approx(1.0)
+    # log1p-like cancellation for small gamma limits what the formula itself can tell.
+    slack = 1e-12 / gamma + 1e-6
+    assert weights @ values - penalty == pytest.approx(measure(values), rel=1e-9, abs=slack)
+    assert weights @ (values + moves) - penalty <= measure(values + moves) + 1e-9 * 1e6 + slack
+
+
+@settings(deadline=None)
+@given(outcomes, st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6))
+def test_spectral_weights_integrate_the_spectrum(drawn, steps):
+    values, shares, moves = (np.array(column, float) for column in zip(*drawn, strict=True))
+    probability = shares / shares.sum()
+    spectrum = np.sort(np.array(steps) + 0.01)[::-1]
+    spectrum /= spectrum.sum()
+
+    def weights_by_integration(costs):
+        order = np.argsort(-costs, kind="stable")
+        ends = np.concatenate([[0.0], np.cumsum(probability[order])])
+        grid = np.linspace(0.0, 1.0, len(spectrum) + 1)
+        mass = np.interp(ends, grid, np.concatenate([[0.0], np.cumsum(spectrum)]))
+        weights = np.zeros(len(costs))
+        weights[order] = np.diff(mass)
+        return weights
+
+    weights = spectral(values, probability, spectrum)
+    np.testing.assert_allclose(weights, weights_by_integration(values), atol=1e-12)
+    assert weights.sum() == pytest.approx(1.0)
+    # Coherent: no other order of outcomes gives more.
+    moved = values + moves
+    assert weights @ moved <= weights_by_integration(moved) @ moved + 1e-6
+
+
+def test_a_spectrum_of_tail_and_mean_is_the_mix():
+    values, probability = np.array([10.0, 40.0, 20.0, 30.0]), np.full(4, 0.25)
+    expected = weigh(values, probability, 0.5, 0.5)
+    np.testing.assert_allclose(spectral(values, probability, np.array([0.75, 0.25])), expected)

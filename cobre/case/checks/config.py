@@ -17,6 +17,7 @@ from cobre.case.schema.config import (
     Gap,
     InflowSource,
     IterationLimit,
+    SampledTraining,
     SimulationScenarioSource,
     TrainingScenarioSource,
 )
@@ -37,6 +38,7 @@ def check_config(root: Path, sources: Sources, reporter: Reporter) -> None:
     if config is None:
         return
     _check_stopping(config, reporter)
+    _warn_gap_under_risk(config, sources, reporter)
     _check_source(config.training.scenario_source, "training", reporter)
     _check_training_schemes(config.training.scenario_source, sources, reporter)
     if config.simulation is not None:
@@ -107,14 +109,48 @@ def _check_stopping(config: ConfigFile, reporter: Reporter) -> None:
             _refuse(
                 "has neither tolerance nor relative_tolerance", field, None, "Give one of them.", reporter
             )
-        if not isinstance(config.training.selection, EnumeratedTraining):
-            _refuse(
-                "is a gap rule, which needs an exact upper bound",
-                field,
-                "gap",
-                'Use "selection": {"method": "enumerated"}, or remove the rule.',
-                reporter,
-            )
+        _check_gap_bound(rule, config.training.selection, field, reporter)
+
+
+def _check_gap_bound(
+    rule: Gap, selection: SampledTraining | EnumeratedTraining, field: str, reporter: Reporter
+) -> None:
+    if isinstance(selection, EnumeratedTraining):
+        return
+    if rule.bound != "statistical":
+        _refuse(
+            "is a gap rule, which needs an exact upper bound",
+            field,
+            "gap",
+            'Use "selection": {"method": "enumerated"} or "bound": "statistical", or remove the rule.',
+            reporter,
+        )
+    elif selection.forward_passes < 2:
+        _refuse(
+            "takes a confidence interval, which one forward pass does not have",
+            field,
+            "gap",
+            "Ask for more forward passes, or remove the rule.",
+            reporter,
+        )
+
+
+def _warn_gap_under_risk(config: ConfigFile, sources: Sources, reporter: Reporter) -> None:
+    averse = [
+        stage.id
+        for stage in sources.stages.items
+        if stage.risk_measure is not None and not stage.risk_measure.is_expectation
+    ]
+    if averse and any(isinstance(rule, Gap) for rule in config.training.stopping_rules):
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"{_FILE}: training.stopping_rules has a gap rule, but the upper bound is an expected cost and "
+            f"stage {averse[0]} has a risk measure: the gap may close too early.",
+            file=_FILE,
+            field="training.stopping_rules",
+            value="gap",
+            suggestion="Use a rule of type bound_stalling.",
+        )
 
 
 def _refuse(what: str, field: str, value: Any, suggestion: str, reporter: Reporter) -> None:

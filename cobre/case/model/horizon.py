@@ -10,6 +10,7 @@ BlockMode = Literal["parallel", "chronological"]
 SamplingMethod = Literal[
     "saa", "lhs", "qmc_sobol", "qmc_halton", "owen_sobol", "owen_halton", "historical_residuals"
 ]
+RiskKind = Literal["cvar", "worst_case", "entropic", "spectral"]
 CycleType = Literal["monthly", "weekly", "custom"]
 
 
@@ -24,13 +25,25 @@ class Block:
 
 @dataclass(frozen=True)
 class RiskMeasure:
-    """``(1 - weight) * expectation + weight * CVaR`` of the worst ``tail`` share of outcomes.
+    """How outcomes of what follows a stage are weighed.
 
-    The expectation has ``weight`` 0.
+    ``cvar`` is ``(1 - weight) * expectation + weight * CVaR`` of the worst ``tail`` share of outcomes;
+    the expectation has ``weight`` 0.
     """
 
     weight: float = 0.0
     tail: float = 1.0
+    kind: RiskKind = "cvar"
+    gamma: float = 0.0
+    """Aversion of the kind ``entropic``, 1/$: ``log(E[exp(gamma Z)]) / gamma``."""
+    spectrum: tuple[float, ...] = ()
+    """Of the kind ``spectral``: how much each equal part of the probability counts, from the worst on;
+    never rising, with the sum 1."""
+
+    @property
+    def is_expectation(self) -> bool:
+        """Whether the measure is the expectation."""
+        return self.kind == "cvar" and (self.weight == 0.0 or self.tail >= 1.0)
 
 
 @dataclass(frozen=True)
@@ -115,6 +128,8 @@ class PolicyGraph:
 
     nodes: tuple[PolicyNode, ...]
     transitions: tuple[Transition, ...]
+    root_risk: RiskMeasure | None = None
+    """How the openings of the first stage are weighed; ``None`` = by that stage's own measure."""
 
     @property
     def has_scenarios(self) -> bool:

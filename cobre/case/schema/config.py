@@ -51,8 +51,8 @@ class IterationLimit(FormatModel):
 class TimeLimit(FormatModel):
     """Stop after so many seconds."""
 
-    type: Annotated[Literal["time_limit"], unsupported("the stopping rule 'time_limit'")]
-    """Names this rule; not supported yet."""
+    type: Literal["time_limit"]
+    """Names this rule."""
     seconds: Positive
     """Seconds since training started."""
 
@@ -60,10 +60,10 @@ class TimeLimit(FormatModel):
 class BoundStalling(FormatModel):
     """Stop when the lower bound hardly moves."""
 
-    type: Annotated[Literal["bound_stalling"], unsupported("the stopping rule 'bound_stalling'")]
-    """Names this rule; not supported yet."""
+    type: Literal["bound_stalling"]
+    """Names this rule."""
     iterations: PositiveCount
-    """Length of the window, in iterations."""
+    """Length of the window, in iterations: its first and last bound are compared; 1 counts as 2."""
     tolerance: NonNegative
     """Relative improvement of the lower bound over the window below which training stops."""
 
@@ -71,15 +71,37 @@ class BoundStalling(FormatModel):
 class Gap(FormatModel):
     """Stop when upper and lower bound are close."""
 
-    type: Annotated[Literal["gap"], unsupported("the stopping rule 'gap'")]
-    """Names this rule; not supported yet."""
+    type: Literal["gap"]
+    """Names this rule."""
     tolerance: NonNegative | None = None
     """Absolute gap, $."""
     relative_tolerance: NonNegative | None = None
-    """Gap relative to the upper bound, %."""
+    """Gap relative to the upper bound, %; with both tolerances one of them is enough."""
+    bound: Literal["deterministic", "statistical"] | None = None
+    """``statistical`` takes the upper end of the 95 % confidence interval of sampled passes;
+    ``deterministic``, which needs enumerated passes, unless given."""
 
 
-StoppingRule = Annotated[IterationLimit | TimeLimit | BoundStalling | Gap, Field(discriminator="type")]
+class SimulationStopping(FormatModel):
+    """Stop when the lower bound and the mean costs of the stages in forward passes are stable."""
+
+    type: Literal["simulation"]
+    """Names this rule."""
+    replications: PositiveCount
+    """Trajectories of one evaluation: forward passes of as many of the latest iterations as it takes."""
+    period: PositiveCount
+    """Iterations between two evaluations."""
+    bound_window: PositiveCount
+    """Iterations over which the lower bound must be stable, as in ``bound_stalling``."""
+    distance_tol: NonNegative
+    """Largest distance between two evaluations: root of the summed squares of relative moves by stage."""
+    bound_tol: NonNegative
+    """Largest relative move of the lower bound over the window."""
+
+
+StoppingRule = Annotated[
+    IterationLimit | TimeLimit | BoundStalling | Gap | SimulationStopping, Field(discriminator="type")
+]
 
 
 class ClassSource(FormatModel):
@@ -187,13 +209,13 @@ CutMethod = Annotated[Level1 | LimitedMemoryLevel1 | Domination | Dynamic, Field
 
 
 class CutSelection(FormatModel):
-    """Which cuts stay in the LPs; only "all" is honoured."""
+    """Which cuts stay in the LPs."""
 
-    row_activity_tolerance: Annotated[NonNegative | None, unsupported("a row activity tolerance", 0.0)] = None
-    """Distance from a cut below which it counts as active, $; 0 unless given."""
-    max_active_per_stage: Annotated[Count | None, unsupported("a limit on active cuts")] = None
-    """Most cuts in the LP of a stage; unlimited unless given."""
-    selection: Annotated[CutMethod | None, unsupported("cut selection")] = None
+    row_activity_tolerance: NonNegative | None = None
+    """Distance below the highest cut at which a cut counts as active, $; 0 unless given."""
+    max_active_per_stage: Count | None = None
+    """Most cuts in the LP of a stage, those of the present iteration aside; unlimited unless given."""
+    selection: CutMethod | None = None
     """How cuts are chosen; all of them unless given."""
 
 
