@@ -17,6 +17,7 @@ from cobre.case.model import (
     Stage,
     TrainingOptions,
     Transition,
+    UpperBoundOptions,
 )
 from cobre.case.model.horizon import chain_graph
 from cobre.case.schema.config import ConfigFile, IterationLimit, SampledTraining
@@ -40,6 +41,22 @@ def resolve_training(config: ConfigFile) -> TrainingOptions:
         inflow_method=method or "penalty",
         cost_scale_factor=modeling.cost_scale_factor if modeling else None,
         enumerated=not isinstance(selection, SampledTraining),
+        upper_bound=_upper_bound(config),
+    )
+
+
+def _upper_bound(config: ConfigFile) -> UpperBoundOptions:
+    section = config.upper_bound_evaluation
+    if section is None:
+        return UpperBoundOptions()
+    prices = section.lipschitz
+    factor = None if prices is None else prices.scale_factor
+    return UpperBoundOptions(
+        enabled=bool(section.enabled),
+        initial_iteration=section.initial_iteration or 1,
+        interval_iterations=section.interval_iterations,
+        fallback_price=None if prices is None else prices.fallback_value,
+        price_factor=1.0 if factor is None else factor,
     )
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from cobre.errors import Problem
 from cobre.lp.scaling import ScalingReport
 from cobre.sddp.policy import Policy
+
+if TYPE_CHECKING:
+    from cobre.sddp.upper_bound import UpperBoundResult
 
 _NORMAL_QUANTILE_95 = 1.96
 
@@ -28,6 +31,8 @@ class IterationRecord:
         Since training began.
     iteration_time_ms
         Of this iteration alone.
+    deterministic_upper_bound
+        Least deterministic bound so far, if it was evaluated after this iteration; ``inf`` if there is none.
     """
 
     iteration: int
@@ -46,6 +51,7 @@ class IterationRecord:
     communication_time_ms: float
     iteration_time_ms: float
     wall_time_ms: float
+    deterministic_upper_bound: float | None = None
 
     @property
     def ci_95(self) -> float:
@@ -81,11 +87,24 @@ class TrainingResult:
     """Sizes of the stage LPs, and the ranges of their coefficients before and after scaling."""
     warnings: tuple[Problem, ...] = ()
     """What looked odd, such as states that the boundary policy does not know."""
+    deterministic_bound: UpperBoundResult | None = None
+    """The least deterministic upper bound evaluated, if any was asked for."""
 
     @property
     def gap_percent(self) -> float:
         """Gap of the last iteration in percent of the lower bound."""
         return gap_percent(self.lower_bound, self.upper_bound)
+
+    @property
+    def true_gap_percent(self) -> float | None:
+        """Distance of the deterministic upper bound from the lower bound in percent of the latter.
+
+        ``None`` without such a bound. The optimum over the opening tree lies between the two.
+        """
+        bound = self.deterministic_bound
+        if bound is None or math.isinf(bound.value):
+            return None
+        return gap_percent(self.lower_bound, bound.value)
 
 
 def gap_percent(lower_bound: float, upper_bound: float) -> float:

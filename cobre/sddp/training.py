@@ -34,6 +34,8 @@ from cobre.sddp.iteration import (
 from cobre.sddp.policy import Policy
 from cobre.sddp.progress import IterationRecord, TrainingResult
 from cobre.sddp.threads import kernel_lock, use_threads
+from cobre.sddp.upper_bound import UpperBoundEvaluator
+from cobre.sddp.visited import VisitedStates
 from cobre.stochastic import OpeningTree, build_opening_tree
 
 OnIteration = Callable[[IterationRecord], object]
@@ -178,6 +180,18 @@ class _Session:
         )
         own = len(self.buffers.cost_own)
         self.basis = lp_arrays.basis_store(self.lp, max(own, 1), capacity)
+        self.visited = VisitedStates(len(self.case.stages), states)
+        self.evaluator = None
+        if training.upper_bound.enabled:
+            self.evaluator = UpperBoundEvaluator(
+                training.upper_bound,
+                self.scaled,
+                self.graph,
+                self.visited,
+                self.layout.initial,
+                self.boundary,
+                self.comm,
+            )
 
     def _arguments(self, iteration: int) -> tuple[Any, ...]:
         seed = np.uint64(self.tree.seed)
@@ -189,13 +203,14 @@ class _Session:
         history: list[IterationRecord] = []
         reason = "iteration_limit"
         for iteration in range(self.case.training.iteration_limit):
-            history.append(self._iterate(iteration))
+            history.append(self._bounded(self._iterate(iteration)))
             if on_iteration is not None and on_iteration(history[-1]):
                 if iteration + 1 < self.case.training.iteration_limit:
                     reason = "graceful_shutdown"
                 break
         policy = self._policy()
         last = history[-1]
+        bound = None if self.evaluator is None else self.evaluator.finish(len(history))
         return TrainingResult(
             iterations=len(history),
             lower_bound=last.lower_bound,
@@ -214,7 +229,15 @@ class _Session:
             history=tuple(history),
             scaling=self.scaling,
             warnings=() if self.boundary is None else self.boundary.warnings,
+            deterministic_bound=bound,
         )
+
+    def _bounded(self, record: IterationRecord) -> IterationRecord:
+        """Keep the states of the iteration, and evaluate the deterministic bound if its turn has come."""
+        if self.evaluator is None:
+            return record
+        self.visited.append(self.buffers.state_all, self.buffers.node_all)
+        return replace(record, deterministic_upper_bound=self.evaluator.after(record.iteration))
 
     def _iterate(self, iteration: int) -> IterationRecord:
         began = time.perf_counter()

@@ -50,7 +50,8 @@ class VisitedStates:
 
     def of_node(self, stage: int, node: int) -> NDArray[np.float64]:
         """Return the states that were left at a node of ``stage``, in the same order."""
-        return self.of_stage(stage)[self._node[stage, : self.count] == node]
+        here: NDArray[np.float64] = self.of_stage(stage)[self._node[stage, : self.count] == node]
+        return here
 
     def _grow(self, capacity: int) -> None:
         stages, _, states = self._state.shape

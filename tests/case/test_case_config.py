@@ -76,7 +76,11 @@ def test_schemes_not_supported_yet(tmp_path: Path, edit: Any, field: str) -> Non
             {"backward_scheduler": {"method": "by_node", "block_size": 2}},
             "training.parallelism.backward_scheduler",
         ),
-        ("upper_bound_evaluation", {"enabled": True}, "upper_bound_evaluation.enabled"),
+        (
+            "upper_bound_evaluation",
+            {"enabled": True, "initial_iteration": 3},
+            "upper_bound_evaluation.initial_iteration",
+        ),
         ("estimation", {"max_order": 3}, "estimation"),
     ],
 )

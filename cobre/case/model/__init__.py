@@ -19,7 +19,7 @@ from cobre.case.model.horizon import (
     Stage,
     Transition,
 )
-from cobre.case.model.options import InflowMethod, PolicyOptions, TrainingOptions
+from cobre.case.model.options import InflowMethod, PolicyOptions, TrainingOptions, UpperBoundOptions
 from cobre.case.model.production import EvaporationModel, FitQuality, ProductionKind, ProductionModel
 from cobre.case.model.scenarios import Scenarios
 from cobre.case.model.stage_data import HYDRO_PENALTIES, HydroStatus, StageData
@@ -76,5 +76,6 @@ __all__ = [
     "TrainingOptions",
     "Transition",
     "UnitGroup",
+    "UpperBoundOptions",
     "VariableKind",
 ]

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 InflowMethod = Literal["none", "penalty", "truncation", "truncation_with_penalty"]
+
+
+@dataclass(frozen=True)
+class UpperBoundOptions:
+    """The deterministic upper bound: whether and when it is evaluated, and with which prices."""
+
+    enabled: bool = False
+    """At the end of training; and on the way there if there is an interval."""
+    initial_iteration: int = 1
+    """First iteration after which it is evaluated on the way."""
+    interval_iterations: int | None = None
+    """Iterations from one evaluation to the next; ``None`` = only at the end."""
+    fallback_price: float | None = None
+    """$ per unit of a state component where no valid price is found; ``None`` = no such moves."""
+    price_factor: float = 1.0
+    """Margin on the prices that are found, 1 or more."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +38,7 @@ class TrainingOptions:
     """$ per unit of objective in the LPs; ``None`` lets the LP builder choose."""
     enumerated: bool = False
     """Every path through the tree is a forward pass, weighted by its probability."""
+    upper_bound: UpperBoundOptions = field(default_factory=UpperBoundOptions)
 
 
 @dataclass(frozen=True)

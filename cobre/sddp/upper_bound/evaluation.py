@@ -5,8 +5,8 @@ nodes m that may follow node n:
 
     v_n(x_k) = rho( Q_m(x_k, w) ),    Q_m the value of the LP of m with the inner approximation of V_m,
 
-at vertices x_k of every node; the bound is rho( Q_0(initial state, w) ). Each v_n(x_k) is at least V_n(x_k) by
-induction: the inner approximation lies above V_m (see :mod:`inner_lp`), and rho is monotone.
+at vertices x_k of every node; the bound is rho( Q_0(initial state, w) ). Each v_n(x_k) is at least V_n(x_k)
+by induction: the inner approximation lies above V_m (see :mod:`inner_lp`), and rho is monotone.
 Philpott, de Matos, Finardi (2013), with prices of :mod:`prices` where they use one Lipschitz constant.
 """
 
@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from cobre.comm import Communicator
 from cobre.lp import StageTemplate
+from cobre.policy_files import BoundaryCuts
 from cobre.sddp.graph import GraphArrays
 from cobre.sddp.partition import block_of
 from cobre.sddp.upper_bound.inner_lp import InnerLp, inner_lp, last_lp
-from cobre.sddp.upper_bound.prices import BoundaryCuts, StatePrices, state_prices
+from cobre.sddp.upper_bound.prices import StatePrices, state_prices
 from cobre.sddp.upper_bound.vertices import vertices_of
 from cobre.sddp.visited import VisitedStates
 
@@ -56,8 +57,8 @@ class UpperBoundResult:
     assumptions
         What the bound takes for granted because the configuration says so.
     vertices, vertex_values
-        For each node float64[V, n] and float64[V]: points, and bounds ($) of the future cost there (``inf`` where
-        an LP has no solution). Without vertices in the last stage.
+        For each node float64[V, n] and float64[V]: points, and bounds ($) of the future cost there (``inf``
+        where an LP has no solution). Without vertices in the last stage.
     lp_solves, seconds
         LPs solved by this rank, and its time.
     """
@@ -165,7 +166,9 @@ class _Recursion:
             for stage in reversed(range(len(self.graph.stage_start) - 1)):
                 here: dict[int, InnerLp] = {}
                 try:
-                    for node in range(int(self.graph.stage_start[stage]), int(self.graph.stage_start[stage + 1])):
+                    for node in range(
+                        int(self.graph.stage_start[stage]), int(self.graph.stage_start[stage + 1])
+                    ):
                         lp = self._node_lp(stage, node, visited, initial_state, most, following)
                         if lp is not None:
                             here[node] = lp
@@ -174,7 +177,9 @@ class _Recursion:
                     following = here
             value = self._outcome(0, initial_state, following, [(0, 1.0)])
             if math.isinf(value) and self.reason is None:
-                self.reason = f"the LP of stage {self.templates[0].stage_id} has no solution at the initial state"
+                self.reason = (
+                    f"the LP of stage {self.templates[0].stage_id} has no solution at the initial state"
+                )
             return value
         finally:
             self._close(following)
@@ -188,7 +193,7 @@ class _Recursion:
         most: int,
         following: dict[int, InnerLp],
     ) -> InnerLp | None:
-        """Bound the future cost of a node at its vertices; return its LP (``None`` without any finite value)."""
+        """Bound the future cost of a node at its vertices; return its LP, if any value is finite."""
         template, graph = self.templates[node], self.graph
         first, last = graph.successor_start[node], graph.successor_start[node + 1]
         edges = [(int(graph.successor[e]), float(graph.probability[e])) for e in range(first, last)]
@@ -244,9 +249,8 @@ class _Recursion:
             if math.isinf(price)
         ]
         shown = ", ".join(missing[:_NAMED]) + (", ..." if len(missing) > _NAMED else "")
-        return (
-            f"the LPs after stage {template.stage_id} have no solution at any state tried"
-            + (f"; nothing absorbs {shown} there" if missing else "")
+        return f"the LPs after stage {template.stage_id} have no solution at any state tried" + (
+            f"; nothing absorbs {shown} there" if missing else ""
         )
 
     def _close(self, lps: dict[int, InnerLp]) -> None:

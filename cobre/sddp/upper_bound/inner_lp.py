@@ -3,8 +3,8 @@
     theta  =  sum_k lambda_k v_k + up . u+ + down . u-
     x'     =  sum_k lambda_k x_k + u+ - u-,     sum_k lambda_k = 1,    lambda, u >= 0
 
-The future cost V is convex, v_k >= V(x_k), and u moves at prices that are valid everywhere, so theta >= V(x'). Theta is
-not a column here: its parts are costs of lambda and u.
+The future cost V is convex, v_k >= V(x_k), and u moves at prices that are valid everywhere, so theta is at
+least V(x'). Theta is not a column here: its parts are costs of lambda and u.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from cobre.lp import StageTemplate
 from cobre.lp.highs import Basis, HighsModel
+from cobre.policy_files import BoundaryCuts
 from cobre.sddp.upper_bound.appending import Entries, appended, state_matrix
-from cobre.sddp.upper_bound.prices import BoundaryCuts
 
 FloatArray = NDArray[np.float64]
 

@@ -5,8 +5,8 @@ Let y be feasible for the LP of a node at the incoming state x, and d a directio
     A d = S e_j on the dynamic rows,   d in the recession cone of all other limits of rows and columns.
 
 Then y + s d is feasible at x + s e_j for every s >= 0, whatever x, opening and y are. With up and down the
-prices of what is left to later stages, x' moving by u+ - u-, the optimal value at x + s e_j is therefore at most that
-at x plus s times
+prices of what is left to later stages, x' moving by u+ - u-, the optimal value at x + s e_j is therefore at
+most that at x plus s times
 
     p_j = min  cost . d + discount (up . u+ + down . u-).
 
@@ -14,8 +14,8 @@ The same with -e_j prices one unit less. Risk measures are monotone and add cons
 cost of the node before grows by no more than the largest p_j among the nodes that may follow. The recursion
 starts at the last stage, where the future cost is 0 or the maximum of boundary cuts.
 
-A direction needs limits that are open on its side: spillage, slacks, deficit. Where there is none the price is
-infinite, which says that nothing is known, not that the cost is unbounded.
+A direction needs limits that are open on its side: spillage, slacks, deficit. Where there is none the price
+is infinite, which says that nothing is known, not that the cost is unbounded.
 """
 
 from __future__ import annotations
@@ -28,18 +28,11 @@ from numpy.typing import NDArray
 
 from cobre.lp import StageTemplate
 from cobre.lp.highs import HighsModel
+from cobre.policy_files import BoundaryCuts
 from cobre.sddp.graph import GraphArrays
 from cobre.sddp.upper_bound.appending import Entries, appended, state_matrix
 
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class BoundaryCuts:
-    """Cuts in $ that value the final state: ``theta >= intercepts + slopes . x'``."""
-
-    intercepts: FloatArray
-    slopes: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +44,11 @@ class StatePrices:
 
     up: FloatArray
     down: FloatArray
+
+    @property
+    def complete(self) -> bool:
+        """Whether every move has a price."""
+        return bool(np.isfinite(self.up).all() and np.isfinite(self.down).all())
 
     def scaled(self, factor: float) -> StatePrices:
         """Return prices with a margin: larger by ``factor - 1`` times their magnitude."""
@@ -150,7 +148,8 @@ def _open_sides(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, Float
 def _negated(template: StageTemplate) -> Entries:
     """Return the columns of the state with the other sign, as columns behind all others."""
     first, last = template.matrix_start[template.state_col], template.matrix_start[template.state_col + 1]
-    places = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)]).astype(np.int64)
+    parts = [np.arange(a, b) for a, b in zip(first, last, strict=True)]
+    places = np.concatenate([np.zeros(0, np.int64), *parts])
     column = template.num_cols + np.repeat(np.arange(template.num_states), last - first)
     return Entries(
         row=template.matrix_row[places].astype(np.int64),

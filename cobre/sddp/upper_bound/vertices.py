@@ -1,8 +1,8 @@
 """The points at which the future cost of a node is bounded: visited states, and corners that hold them all.
 
-With a price for more of a component but none for less, every state above a corner at the lower limit is the corner
-plus something that has a price; the other way round at the upper limit. A component with neither price needs
-both limits. What is not covered makes an LP infeasible and the bound infinite, never wrong.
+With a price for more of a component but none for less, every state above a corner at the lower limit is the
+corner plus something that has a price; the other way round at the upper limit. A component with neither price
+needs both limits. What is not covered makes an LP infeasible and the bound infinite, never wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def vertices_of(
     down: FloatArray,
     most: int,
 ) -> FloatArray:
-    """Return the vertices of a node's outgoing state, float64[V, n]: corners, the initial state, visited states.
+    """Return the vertices of a node's outgoing state, float64[V, n].
+
+    These are corners, the initial state, and visited states.
 
     Parameters
     ----------
@@ -59,16 +61,19 @@ def _corners(
     # A component that nobody moves (a plant out of service) stays where it is.
     fixed = np.isinf(up) & np.isinf(down) & (seen_low == seen_high)
     low[fixed] = high[fixed] = seen_low[fixed]
-    base = np.where(np.isinf(up) & np.isfinite(down), high, low)
+    # Where moves both ways have prices, the corner from which the cheaper one leads.
+    base = np.where(down < up, high, low)
     free = np.flatnonzero(np.isinf(up) & np.isinf(down) & (low < high))
     if len(free) <= _ALL_CORNERS:
         sides = np.array(list(itertools.product((False, True), repeat=len(free))), bool)
     else:
-        sides = np.vstack([np.zeros(len(free), bool), np.eye(len(free), dtype=bool), np.ones(len(free), bool)])
+        sides = np.vstack(
+            [np.zeros(len(free), bool), np.eye(len(free), dtype=bool), np.ones(len(free), bool)]
+        )
     corners = np.tile(base, (len(sides), 1))
     corners[:, free] = np.where(sides, high[free], low[free])
-    # All components at their upper limit: moving up from below may be dear.
-    return np.vstack([corners, high])
+    # Away from the corner moves may be dear, too: the opposite one makes the hull wide.
+    return np.vstack([corners, np.where(down < up, low, high)])
 
 
 def chosen_states(visited: FloatArray, most: int) -> FloatArray:
@@ -103,8 +108,8 @@ def _range(states: FloatArray) -> FloatArray:
 
 def _distinct(states: FloatArray) -> FloatArray:
     """Return the states without repetitions, each where it stands first."""
-    if not len(states):
-        return states
+    if not states.size:
+        return states[:1]
     rounded = np.rint((states - states.min(axis=0)) / (_SAME * _range(states)))
     _, first = np.unique(rounded, axis=0, return_index=True)
     return states[np.sort(first)]
