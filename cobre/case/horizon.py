@@ -29,6 +29,7 @@ from cobre.case.model import (
     TimeLimitRule,
     TrainingOptions,
     Transition,
+    UpperBoundOptions,
 )
 from cobre.case.model.horizon import chain_graph
 from cobre.case.schema.config import (
@@ -70,6 +71,22 @@ def resolve_training(config: ConfigFile) -> TrainingOptions:
         ),
         stopping_mode=training.stopping_mode or "any",
         cut_selection=_cut_selection(training.cut_selection),
+        upper_bound=_upper_bound(config),
+    )
+
+
+def _upper_bound(config: ConfigFile) -> UpperBoundOptions:
+    section = config.upper_bound_evaluation
+    if section is None:
+        return UpperBoundOptions()
+    prices = section.lipschitz
+    factor = None if prices is None else prices.scale_factor
+    return UpperBoundOptions(
+        enabled=bool(section.enabled),
+        initial_iteration=section.initial_iteration or 1,
+        interval_iterations=section.interval_iterations,
+        fallback_price=None if prices is None else prices.fallback_value,
+        price_factor=1.0 if factor is None else factor,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -62,6 +63,7 @@ def result_data(case: Case, result: TrainingResult, output: Path, status: str) -
         "upper_bound": result.upper_bound,
         "upper_bound_std": result.upper_bound_std,
         "gap_percent": result.gap_percent,
+        **_deterministic_data(result),
         "termination_reason": result.termination_reason,
         "total_time_ms": round(result.total_time_ms, 3),
         "compile_time_ms": round(result.compile_time_ms, 3),
@@ -92,6 +94,7 @@ def show_result(console: Console, case: Case, result: TrainingResult, output: Pa
         "upper bound": f"{result.upper_bound:,.6f} $ (mean of the last forward passes; "
         f"standard deviation {result.upper_bound_std:,.6f} $)",
         "gap": f"{result.gap_percent:.6g} %",
+        **_deterministic_rows(result),
         "iterations": f"{result.iterations} of {limit} ({result.termination_reason})",
         "LPs solved": f"{result.lp_solves:,} ({_lps_per_second(result):,.0f} per second)",
         "time": f"{result.total_time_ms / 1e3:.2f} s, of which start-up {result.compile_time_ms / 1e3:.2f} s",
@@ -148,3 +151,28 @@ def _show_ranks(console: Console, workers: Sequence[WorkerInfo]) -> None:
         ),
         soft_wrap=True,
     )
+
+
+def _deterministic_data(result: TrainingResult) -> dict[str, Any]:
+    bound = result.deterministic_bound
+    if bound is None:
+        return {}
+    return {
+        "deterministic_upper_bound": None if math.isinf(bound.value) else bound.value,
+        "true_gap_percent": result.true_gap_percent,
+        "deterministic_upper_bound_unavailable": bound.reason_unavailable,
+        "deterministic_upper_bound_assumes": list(bound.assumptions),
+    }
+
+
+def _deterministic_rows(result: TrainingResult) -> dict[str, str]:
+    bound = result.deterministic_bound
+    if bound is None:
+        return {}
+    if math.isinf(bound.value):
+        return {"deterministic upper bound": f"none: {bound.reason_unavailable}"}
+    assumed = "".join(f"; assumes {text}" for text in bound.assumptions)
+    return {
+        "deterministic upper bound": f"{bound.value:,.6f} ${assumed}",
+        "true gap": f"{result.true_gap_percent:.6g} %",
+    }

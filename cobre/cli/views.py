@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -165,7 +166,16 @@ def progress_fields(record: IterationRecord) -> dict[str, Any]:
         "gap_percent": record.gap_percent,
         "lp_solves": record.lp_solves,
         "cuts_active": record.cuts_active,
+        **_evaluated_bound(record),
     }
+
+
+def _evaluated_bound(record: IterationRecord) -> dict[str, Any]:
+    """Return the deterministic upper bound of iterations that evaluate it; null where there is none."""
+    bound = record.deterministic_upper_bound
+    if bound is None:
+        return {}
+    return {"deterministic_upper_bound": bound if math.isfinite(bound) else None}
 
 
 def make_view(

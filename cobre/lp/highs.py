@@ -61,6 +61,9 @@ STATUS_NAMES = {
 # HighsBasisStatus values.
 BASIC = 1
 
+Basis = tuple[NDArray[np.int32], NDArray[np.int32]]
+"""Status of every column and of every row."""
+
 _NOPYTHON_API = {
     "run": I32(HANDLE),
     "clearSolver": I32(HANDLE),
@@ -142,6 +145,9 @@ _change_rows = _function("Highs_changeRowsBoundsByRange", _I, _P, _I, _I, _P, _P
 _pass_row_name = _function("Highs_passRowName", _I, _P, _I, _S)
 _pass_col_name = _function("Highs_passColName", _I, _P, _I, _S)
 _write_model = _function("Highs_writeModel", _I, _P, _S)
+_clear_solver = _function("Highs_clearSolver", _I, _P)
+_set_basis = _function("Highs_setBasis", _I, _P, _P, _P)
+_get_basis = _function("Highs_getBasis", _I, _P, _P, _P)
 _run = _function("Highs_run", _I, _P)
 _model_status = _function("Highs_getModelStatus", _I, _P)
 _objective = _function("Highs_getObjectiveValue", _D, _P)
@@ -276,6 +282,19 @@ class HighsModel:
         """Solve and return the name of the model status."""
         _run(self.handle)
         return STATUS_NAMES.get(_model_status(self.handle), "unknown")
+
+    def basis(self, num_cols: int, num_rows: int) -> Basis:
+        """Return the basis of the last solve."""
+        columns, rows = np.empty(num_cols, np.int32), np.empty(num_rows, np.int32)
+        _check(_get_basis(self.handle, columns.ctypes.data, rows.ctypes.data), "reading the basis")
+        return columns, rows
+
+    def restart(self, basis: Basis | None = None) -> None:
+        """Forget all earlier solves; the next one starts from ``basis``, or from scratch."""
+        _check(_clear_solver(self.handle), "clearing the solver")
+        if basis is not None:
+            columns, rows = basis
+            _check(_set_basis(self.handle, columns.ctypes.data, rows.ctypes.data), "setting a basis")
 
     def objective(self) -> float:
         """Return the objective value of the last solve."""

@@ -160,11 +160,10 @@ class StageTemplate:
 
     def _realised(self, noise: FloatArray, state: FloatArray) -> FloatArray:
         values: FloatArray = noise.copy()
-        for hydro, truncated in enumerate(self.truncated):
-            past = slice(self.psi_start[hydro], self.psi_start[hydro + 1])
-            values[hydro] += self.psi_value[past] @ state[self.psi_component[past]]
-            if truncated:
-                values[hydro] = max(values[hydro], 0.0)
+        hydro = np.repeat(np.arange(len(self.truncated)), np.diff(self.psi_start))
+        np.add.at(values, hydro, self.psi_value * state[self.psi_component])
+        inflows = values[: len(self.truncated)]
+        inflows[self.truncated & (inflows < 0.0)] = 0.0
         return values
 
     def rhs(self, opening: int, state: FloatArray) -> FloatArray:
@@ -174,9 +173,7 @@ class StageTemplate:
     def rhs_at(self, noise: FloatArray, state: FloatArray) -> FloatArray:
         """Return the right-hand side of the dynamic rows at ``state``, for values like an opening's."""
         rhs = self._right_hand_side(self._realised(noise, state))
-        for component in range(self.num_states):
-            for entry in range(self.state_start[component], self.state_start[component + 1]):
-                rhs[self.state_row[entry]] += self.state_value[entry] * state[component]
+        np.add.at(rhs, self.state_row, self.state_value * np.repeat(state, np.diff(self.state_start)))
         return rhs
 
     def _right_hand_side(self, values: FloatArray) -> FloatArray:

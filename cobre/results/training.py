@@ -296,6 +296,7 @@ def _training_metadata(
             "final_upper_bound": _finite(result.upper_bound),
             "final_upper_bound_std": _finite(result.upper_bound_std),
             "final_upper_bound_kind": history[-1].upper_bound_kind,
+            **_deterministic(result),
         },
         "solve_stats": {
             "total_lp_solves": result.lp_solves,
@@ -311,6 +312,18 @@ def _training_metadata(
             "threads_per_rank": result.threads,
         },
         "policy_sha256": result.policy_sha256,
+    }
+
+
+def _deterministic(result: TrainingResult) -> dict[str, Any]:
+    bound = result.deterministic_bound
+    if bound is None:
+        return {}
+    return {
+        "deterministic_upper_bound": _finite(bound.value),
+        "true_gap_percent": result.true_gap_percent,
+        "deterministic_upper_bound_unavailable": bound.reason_unavailable,
+        "deterministic_upper_bound_assumes": list(bound.assumptions),
     }
 
 

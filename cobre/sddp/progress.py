@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from cobre.errors import Problem
 from cobre.lp.scaling import ScalingReport
 from cobre.sddp.policy import Policy
 from cobre.sddp.selection import SelectionRecord
 from cobre.sddp.timing import RankTiming, WorkerInfo
+
+if TYPE_CHECKING:
+    from cobre.sddp.upper_bound import UpperBoundResult
 
 _NORMAL_QUANTILE_95 = 1.96
 
@@ -36,6 +39,8 @@ class IterationRecord:
         Of this iteration alone.
     forward_time_ms, backward_time_ms, communication_time_ms
         Of the rank that took longest; communication includes waiting for other ranks.
+    deterministic_upper_bound
+        Least deterministic bound so far, if it was evaluated after this iteration; ``inf`` if there is none.
     """
 
     iteration: int
@@ -56,6 +61,7 @@ class IterationRecord:
     wall_time_ms: float
     cuts_removed: int = 0
     stage_costs: tuple[float, ...] = ()
+    deterministic_upper_bound: float | None = None
 
     @property
     def ci_95(self) -> float:
@@ -97,11 +103,24 @@ class TrainingResult:
     """Where the time went, by iteration and rank."""
     workers: tuple[WorkerInfo, ...] = ()
     """What each rank did in the whole run, by rank."""
+    deterministic_bound: UpperBoundResult | None = None
+    """The least deterministic upper bound evaluated, if any was asked for."""
 
     @property
     def gap_percent(self) -> float:
         """Gap of the last iteration in percent of the lower bound."""
         return gap_percent(self.lower_bound, self.upper_bound)
+
+    @property
+    def true_gap_percent(self) -> float | None:
+        """Distance of the deterministic upper bound from the lower bound in percent of the latter.
+
+        ``None`` without such a bound. The optimum over the opening tree lies between the two.
+        """
+        bound = self.deterministic_bound
+        if bound is None or math.isinf(bound.value):
+            return None
+        return gap_percent(self.lower_bound, bound.value)
 
 
 def gap_percent(lower_bound: float, upper_bound: float) -> float:

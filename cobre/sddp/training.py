@@ -38,6 +38,8 @@ from cobre.sddp.sharing import memory_bytes, shared_cut_pool
 from cobre.sddp.stopping import StoppingRules
 from cobre.sddp.threads import kernel_lock, use_threads
 from cobre.sddp.timing import RankTiming, WorkerInfo, iteration_timings, worker_infos
+from cobre.sddp.upper_bound import UpperBoundEvaluator
+from cobre.sddp.visited import VisitedStates
 from cobre.stochastic import OpeningTree, build_opening_tree, make_sampler
 
 OnIteration = Callable[[IterationRecord], object]
@@ -206,6 +208,18 @@ class _Session:
         self.selector = CutSelector(options, self.graph, self.pool, self.buffers, training.iteration_limit)
         own = len(self.buffers.cost_own)
         self.basis = lp_arrays.basis_store(self.lp, max(own, 1), capacity)
+        self.visited = VisitedStates(len(self.case.stages), states)
+        self.evaluator = None
+        if training.upper_bound.enabled:
+            self.evaluator = UpperBoundEvaluator(
+                training.upper_bound,
+                self.scaled,
+                self.graph,
+                self.visited,
+                self.layout.initial,
+                self.boundary,
+                self.comm,
+            )
 
     def _arguments(self, iteration: int) -> tuple[Any, ...]:
         study = (self.lp, self.graph, self.pool, self.work, self.basis, self.buffers)
@@ -221,7 +235,7 @@ class _Session:
         rules = StoppingRules(self.case.training)
         reason = None
         while reason is None:
-            history.append(self._iterate(len(history)))
+            history.append(self._bounded(self._iterate(len(history))))
             asked = on_iteration is not None and bool(on_iteration(history[-1]))
             # All ranks leave at the same boundary: one that left alone would keep the others waiting. So they
             # agree on whether anybody asked, and go by the clock of the one that has trained longest.
@@ -232,6 +246,7 @@ class _Session:
                 reason = reason or "graceful_shutdown"
         policy = self._policy()
         last = history[-1]
+        bound = None if self.evaluator is None else self.evaluator.finish(len(history))
         total_time_ms = (time.perf_counter() - self.began) * 1e3
         return TrainingResult(
             iterations=len(history),
@@ -254,6 +269,7 @@ class _Session:
             warnings=self.warnings + (() if self.boundary is None else self.boundary.warnings),
             timings=tuple(self.timings),
             workers=self._workers(total_time_ms),
+            deterministic_bound=bound,
         )
 
     def _workers(self, wall_time_ms: float) -> tuple[WorkerInfo, ...]:
@@ -261,6 +277,13 @@ class _Session:
         hosts = {rank: host.hostname for host in self.comm.topology().hosts for rank in host.ranks}
         names = [hosts.get(rank, "unknown") for rank in range(self.comm.size)]
         return worker_infos(self.timings, self.comm.backend, names, ends)
+
+    def _bounded(self, record: IterationRecord) -> IterationRecord:
+        """Keep the states of the iteration, and evaluate the deterministic bound if its turn has come."""
+        if self.evaluator is None:
+            return record
+        self.visited.append(self.buffers.state_all, self.buffers.node_all)
+        return replace(record, deterministic_upper_bound=self.evaluator.after(record.iteration))
 
     def _iterate(self, iteration: int) -> IterationRecord:
         began = time.perf_counter()

@@ -8,6 +8,7 @@ from case_builder import errors_of, only, pick, warnings_of, write_case
 from test_case_fields import put
 
 from cobre.case import load
+from cobre.case.model import UpperBoundOptions
 
 
 def sources(**values: Any) -> Any:
@@ -90,7 +91,11 @@ def test_schemes_not_supported_yet(tmp_path: Path, edit: Any, field: str) -> Non
             {"backward_scheduler": {"method": "by_node", "block_size": 2}},
             "training.parallelism.backward_scheduler",
         ),
-        ("upper_bound_evaluation", {"enabled": True}, "upper_bound_evaluation.enabled"),
+        (
+            "upper_bound_evaluation",
+            {"enabled": True, "initial_iteration": 3},
+            "upper_bound_evaluation.initial_iteration",
+        ),
         ("estimation", {"max_order": 3}, "estimation"),
     ],
 )
@@ -130,3 +135,29 @@ def test_openings_from_a_file(tmp_path: Path) -> None:
     errors = errors_of(write_case(tmp_path / "a", config=edit))
     pick(errors, "FileNotFound", field="training.scenario_source.openings.source")
     pick(errors, "NotImplemented", field="training.scenario_source.openings.source")
+
+
+def test_upper_bound_evaluation(tmp_path: Path) -> None:
+    section = {
+        "enabled": True,
+        "initial_iteration": 4,
+        "interval_iterations": 2,
+        "lipschitz": {"mode": "auto", "fallback_value": 7.5, "scale_factor": 1.25},
+    }
+    case = load(write_case(tmp_path / "all", config=put("upper_bound_evaluation", section)))
+    assert case.training.upper_bound == UpperBoundOptions(True, 4, 2, 7.5, 1.25)
+    assert not case.warnings
+    plain = load(write_case(tmp_path / "plain", config=put("upper_bound_evaluation", {"enabled": True})))
+    assert plain.training.upper_bound == UpperBoundOptions(enabled=True)
+    assert load(write_case(tmp_path / "none")).training.upper_bound == UpperBoundOptions()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [("mode", "cheap", "auto"), ("scale_factor", 0.5, "1"), ("fallback_value", -1.0, "0")],
+)
+def test_prices_of_the_upper_bound_out_of_range(tmp_path: Path, key: str, value: Any, told: str) -> None:
+    section = {"enabled": True, "lipschitz": {key: value}}
+    (problem,) = errors_of(write_case(tmp_path, config=put("upper_bound_evaluation", section)))
+    assert problem.context["field"] == f"upper_bound_evaluation.lipschitz.{key}"
+    assert told in problem.message

@@ -271,14 +271,15 @@ def _warn_no_effect(config: ConfigFile, sources: Sources, reporter: Reporter) ->
             suggestion="Set training.tree_seed to draw other passes.",
         )
     upper = config.upper_bound_evaluation
-    if upper is not None and upper.enabled:
+    if upper is not None and upper.initial_iteration is not None and upper.interval_iterations is None:
         reporter.warning(
             "SemanticAmbiguity",
-            f"{_FILE}: upper_bound_evaluation has no effect; the upper bound is that of the forward passes.",
+            f"{_FILE}: upper_bound_evaluation.initial_iteration has no effect without "
+            "interval_iterations; the bound is evaluated at the end only.",
             file=_FILE,
-            field="upper_bound_evaluation.enabled",
-            value=True,
-            suggestion='Use "selection": {"method": "enumerated"} for an exact upper bound.',
+            field="upper_bound_evaluation.initial_iteration",
+            value=upper.initial_iteration,
+            suggestion="Give interval_iterations, too.",
         )
     if config.estimation not in _DEFAULT_ESTIMATION and layout.INFLOW_HISTORY not in sources.present:
         reporter.warning(

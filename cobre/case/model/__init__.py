@@ -34,6 +34,7 @@ from cobre.case.model.options import (
     StoppingRule,
     TimeLimitRule,
     TrainingOptions,
+    UpperBoundOptions,
 )
 from cobre.case.model.production import EvaporationModel, FitQuality, ProductionKind, ProductionModel
 from cobre.case.model.scenarios import (
@@ -116,5 +117,6 @@ __all__ = [
     "TrainingOptions",
     "Transition",
     "UnitGroup",
+    "UpperBoundOptions",
     "VariableKind",
 ]

@@ -110,6 +110,22 @@ class CutSelection:
 
 
 @dataclass(frozen=True)
+class UpperBoundOptions:
+    """The deterministic upper bound: whether and when it is evaluated, and with which prices."""
+
+    enabled: bool = False
+    """At the end of training; and on the way there if there is an interval."""
+    initial_iteration: int = 1
+    """First iteration after which it is evaluated on the way."""
+    interval_iterations: int | None = None
+    """Iterations from one evaluation to the next; ``None`` = only at the end."""
+    fallback_price: float | None = None
+    """$ per unit of a state component where no valid price is found; ``None`` = no such moves."""
+    price_factor: float = 1.0
+    """Margin on the prices that are found, 1 or more."""
+
+
+@dataclass(frozen=True)
 class TrainingOptions:
     """Options of training."""
 
@@ -128,6 +144,7 @@ class TrainingOptions:
     stopping_mode: Literal["any", "all"] = "any"
     """Whether one of the rules is enough or all must agree."""
     cut_selection: CutSelection = CutSelection()
+    upper_bound: UpperBoundOptions = field(default_factory=UpperBoundOptions)
 
 
 @dataclass(frozen=True)

@@ -451,25 +451,25 @@ class Estimation(FormatModel):
 
 
 class Lipschitz(FormatModel):
-    """Lipschitz constants of an upper bound."""
+    """Lipschitz constants of an upper bound: what one unit more or less of the state costs at most."""
 
-    mode: str | None = None
-    """How the constants are found."""
-    fallback_value: float | None = None
-    """Constant where none is found, $ per unit of state."""
-    scale_factor: float | None = None
-    """Factor on the constants."""
+    mode: Literal["auto"] | None = None
+    """How the constants are found: from the stage LPs."""
+    fallback_value: NonNegative | None = None
+    """Constant where the stage LPs give none, $ per unit of state; nothing proves that it is large enough."""
+    scale_factor: Annotated[float, Field(ge=1.0)] | None = None
+    """Factor on the constants, 1 or more; 1 unless given."""
 
 
 class UpperBoundEvaluation(FormatModel):
-    """Section ``upper_bound_evaluation``; checked, without effect."""
+    """Section ``upper_bound_evaluation``: a deterministic upper bound over the states visited."""
 
     enabled: bool | None = None
-    """Whether the bound is computed."""
-    initial_iteration: Count | None = None
-    """First iteration with the bound."""
-    interval_iterations: Count | None = None
-    """Iterations between two evaluations."""
+    """Whether the bound is computed, at the end of training at least."""
+    initial_iteration: PositiveCount | None = None
+    """First iteration with the bound; 1 unless given."""
+    interval_iterations: PositiveCount | None = None
+    """Iterations from one evaluation to the next; only at the end unless given."""
     lipschitz: Lipschitz | None = None
     """Lipschitz constants of the bound."""
 
@@ -490,4 +490,4 @@ class ConfigFile(RootModel):
     estimation: Estimation | None = None
     """How inflow models are estimated."""
     upper_bound_evaluation: UpperBoundEvaluation | None = None
-    """A deterministic upper bound; without effect."""
+    """A deterministic upper bound."""

@@ -1,0 +1,43 @@
+"""The deterministic upper bound against extensive forms of random systems and the public cases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from check_case import drawn_openings
+from extensive_form import solve_extensive_form
+from random_case import write_random_case
+from shared_cases import shared_cases
+
+import cobre.case
+import cobre.sddp
+from cobre.case.model import Case, UpperBoundOptions
+
+
+def bounded(case: Case, **options: int) -> Case:
+    asked = UpperBoundOptions(enabled=True, **options)
+    return replace(case, training=replace(case.training, upper_bound=asked))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bound_is_never_below_the_optimum_of_random_systems(tmp_path: Path, seed: int) -> None:
+    path = write_random_case(tmp_path, seed)
+    optimum = solve_extensive_form(path, drawn_openings(path))
+    result = cobre.sddp.train(bounded(cobre.case.load(path), interval_iterations=1), iterations=20)
+    for record in result.history:
+        assert record.deterministic_upper_bound is not None
+        assert record.deterministic_upper_bound >= optimum - 1e-9 * abs(optimum)
+    assert result.deterministic_bound is not None
+    assert result.deterministic_bound.value <= optimum * 1.02
+
+
+def test_bounds_meet_on_the_stochastic_case() -> None:
+    path = shared_cases() / "1dtoy"
+    result = cobre.sddp.train(bounded(cobre.case.load(path)))
+    optimum = solve_extensive_form(path, drawn_openings(path))
+    assert result.deterministic_bound is not None
+    assert result.lower_bound <= optimum <= result.deterministic_bound.value
+    assert result.true_gap_percent is not None
+    assert result.true_gap_percent < 1.0
