@@ -37,13 +37,13 @@ def check_lag_seed(case: Case, reporter: Reporter) -> None:
         _, covered = observed_means(past, len(hydros), recent, history)
         reporter.errors += missing_slots(past, wide, covered, hydros)
         days = np.array([period.days for period in past], np.int64)
-        partly = (covered > 0) & (covered < days) & ~wide & needed.any(axis=1)[:, np.newaxis]
+        partly = (covered > 0) & (covered < days) & ~wide & needed.any(axis=1, keepdims=True)
         _warn(case, partly, [f"{item.start} to {item.end}" for item in past], "5a.31", reporter)
         running = timeline.periods[0]
         elapsed = (start - running.start).days
         if elapsed > 0:
             _, covered = observed_means([running], len(hydros), recent, history, until=start)
-            short = (covered < elapsed) & reads.any(axis=(0, 2))[:, np.newaxis]
+            short = (covered < elapsed) & np.logical_or.reduce(reads, axis=(0, 2))[:, np.newaxis]
             _warn(case, short, [f"{running.start} to {start}"], "5a.33", reporter)
 
 

@@ -28,9 +28,34 @@ def coefficients(**columns: Any) -> dict[str, Any]:
     return {**table, **columns}
 
 
-def test_autoregressive_models_are_refused_once_they_are_right(tmp_path: Path) -> None:
-    path = write_case(tmp_path / "a", stages=with_months, extra={AR: coefficients()})
-    assert "autoregressive" in only(path, "NotImplemented", file=AR).message
+def observed(*months: tuple[str, str]) -> Any:
+    """Return an edit that adds observations of both plants over months before the study."""
+
+    def edit(file: dict) -> None:
+        file["recent_observations"] = [
+            {"hydro_id": hydro, "start_date": start, "end_date": end, "value_m3s": 10.0 * hydro}
+            for hydro in (1, 4)
+            for start, end in months
+        ]
+
+    return edit
+
+
+DECEMBER = ("2023-12-01", "2024-01-01")
+
+
+def test_autoregressive_models(tmp_path: Path) -> None:
+    files = {AR: coefficients()}
+    case = load(write_case(tmp_path / "a", stages=with_months, initial=observed(DECEMBER), extra=files))
+    given = case.scenarios.ar_coefficients
+    assert given is not None
+    assert given[:2].tolist() == [[[0.5, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.5, 0.3]]]
+    assert case.scenarios.estimation_path == "user_provided_no_history"
+    assert case.summary().estimation_path == "user_provided_no_history"
+    assert "given statistics and coefficients" in str(case.summary())
+    recent = case.scenarios.recent_observations
+    assert recent is not None
+    assert recent.value_m3s.tolist() == [10.0, 40.0]
     errors = errors_of(write_case(tmp_path / "b", extra={AR: coefficients()}))
     assert "season_definitions" in pick(errors, "BusinessRuleViolation", file=AR).message
     neutral = write_case(tmp_path / "c", extra={AR: coefficients(coefficient=[0.0] * 3)})
@@ -77,8 +102,35 @@ def annual(**columns: Any) -> dict[str, Any]:
     return {**table, **columns}
 
 
+def test_lags_need_observations(tmp_path: Path) -> None:
+    """Lag 1 of stage 0 and lag 2 of stage 1 are both December."""
+    files = {AR: coefficients()}
+    path = write_case(tmp_path / "a", stages=with_months, extra=files)
+    errors = errors_of(path)
+    assert [problem.context["rule"] for problem in errors] == ["5a.30"] * 2
+    assert [problem.context["entity"] for problem in errors] == ["hydro 1 (UPPER)", "hydro 4 (LOWER)"]
+    assert errors[0].context["value"] == "2023-12-01 to 2024-01-01"
+    assert "lag 1" in errors[0].message
+    part = observed(("2023-12-11", "2024-01-01"))
+    path = write_case(tmp_path / "b", stages=with_months, initial=part, extra=files)
+    assert "21 of its 31 days" in errors_of(path)[0].message
+    more = observed(DECEMBER, ("2023-11-20", "2023-12-01"))
+    path = write_case(tmp_path / "c", stages=with_months, initial=more, extra=files)
+    (warning,) = [problem for problem in check(path)[2] if problem.context.get("rule") == "5a.31"]
+    assert "2023-11-01 to 2023-12-01" in warning.message
+
+
 def test_annual_component(tmp_path: Path) -> None:
-    only(write_case(tmp_path / "a", stages=with_months, extra={ANNUAL: annual()}), "NotImplemented")
+    errors = errors_of(write_case(tmp_path / "a", stages=with_months, extra={ANNUAL: annual()}))
+    # Twelve months for plant 1 at stage 0; at stage 1 the first of them is in the study.
+    assert len([item for item in errors if item.context["entity"] == "hydro 1 (UPPER)"]) == 12
+    assert len([item for item in errors if item.context["entity"] == "hydro 4 (LOWER)"]) == 11
+    year = observed(("2023-01-01", "2024-01-01"))
+    case = load(write_case(tmp_path / "d", stages=with_months, initial=year, extra={ANNUAL: annual()}))
+    found = case.scenarios.annual
+    assert found is not None
+    assert found.coefficient[:2].tolist() == [[0.2, 0.0], [0.0, 0.3]]
+    assert found.std_m3s[:2].tolist() == [[2.0, 1.0], [1.0, 3.0]]
     only(write_case(tmp_path / "b", extra={ANNUAL: annual()}), "BusinessRuleViolation", rule="5a.29")
     zero = annual(annual_std_m3s=[0.0, 1.0])
     path = write_case(tmp_path / "c", stages=with_months, extra={ANNUAL: zero})
@@ -96,9 +148,18 @@ def history(**columns: Any) -> dict[str, Any]:
     return {**table, **columns}
 
 
-def test_history_is_refused_once_it_is_right(tmp_path: Path) -> None:
-    path = write_case(tmp_path / "a", stages=with_months, extra={HISTORY: history()})
-    only(path, "NotImplemented", file=HISTORY)
+def test_history(tmp_path: Path) -> None:
+    shuffled = {key: [values[at] for at in (2, 1, 0)] for key, values in history().items()}
+    for name, table in (("a", history()), ("c", shuffled)):
+        case = load(write_case(tmp_path / name, stages=with_months, extra={HISTORY: table}))
+        found = case.scenarios.inflow_history
+        assert found is not None
+        assert found.hydro.tolist() == [0, 0, 1]
+        assert found.value_m3s.tolist() == [1.0, 2.0, 3.0]
+        assert found.start.astype(str).tolist() == ["2023-01-01", "2023-02-01", "2023-01-01"]
+        assert case.scenarios.estimation_path == "partial_estimation"
+    case = load(write_case(tmp_path / "d", stages=with_months, inflow=None, extra={HISTORY: history()}))
+    assert case.scenarios.estimation_path == "full_estimation"
     errors = errors_of(write_case(tmp_path / "b", extra={HISTORY: history()}))
     pick(errors, "BusinessRuleViolation", file=HISTORY, rule="5b.21")
 

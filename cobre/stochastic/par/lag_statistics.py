@@ -3,7 +3,8 @@
 In this order: the stages whose home that period is, in or before the study (several share it by days); the
 period nearest in time with the same season, among those of stages in the study, then before it; statistics
 of the season from a history; at a coarse resolution the means of the finer periods in it, whose standard
-deviations count as if they moved together. Where nothing is known both are 0, and the lag has no effect.
+deviations count as if they moved together. Where none of these is known, the period of a stage nearest in
+time stands in, whatever its season, and the model carries a note.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class LagStatistics:
         self._cache: dict[tuple[int, Period], tuple[FloatArray, FloatArray, NDArray[np.bool_]]] = {}
 
     def of(self, resolution: int, period: Period) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-        """Return mean, standard deviation and whether they are known, by hydro."""
+        """Return mean, standard deviation and whether they are known, not those of a stand-in, by hydro."""
         key = (resolution, period)
         if key not in self._cache:
             self._cache[key] = self._find(resolution, period)
@@ -120,7 +121,13 @@ class LagStatistics:
         if not done and resolution > 0:
             take(self._from_finer(resolution - 1, period))
         known_here = ~np.isnan(mean)
-        return np.where(known_here, mean, 0.0), np.where(known_here, std, 0.0), known_here
+        nearest = sorted(
+            self._study[resolution], key=lambda item: (abs((item.start - period.start).days), item.start)
+        )
+        if nearest:
+            take(self._study[resolution][nearest[0]])
+        there = ~np.isnan(mean)
+        return np.where(there, mean, 0.0), np.where(there, std, 0.0), known_here
 
     def _from_finer(self, resolution: int, period: Period) -> _Entry:
         finer = self._calendar.timelines[resolution].resolution.overlapping(period.start, period.end)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cobre.case.model import Case
 from cobre.case.observations import missing_slots, observed_means
 from cobre.case.periods import StudyCalendar, study_calendar
+from cobre.case.problems import short_ids
 from cobre.errors import Problem, ValidationError
 from cobre.stochastic.par.contract import InflowModel
 from cobre.stochastic.par.dynamics import Memory, keep_needed, make_memory, observed_days, readers
@@ -111,7 +112,7 @@ def _original_units(
             slope = np.divide(coefficient * s_now, std, out=np.zeros(hydros), where=std > 0.0)
             if yearly and standard.annual is not None and lag < MONTHS_IN_A_YEAR:
                 slope = slope + standard.annual[stage] * s_now / MONTHS_IN_A_YEAR
-            for hydro in np.flatnonzero((slope == 0.0) & (coefficient != 0.0) & ~known).tolist():
+            for hydro in np.flatnonzero((slope != 0.0) & ~known).tolist():
                 unknown.setdefault((hydro, lag + 1), []).append(stage)
             psi[stage, :, lag] = slope
             lag_mean[stage, :, lag] = mean
@@ -123,9 +124,9 @@ def _unknown_lags(case: Case, unknown: dict[tuple[int, int], list[int]]) -> tupl
     return tuple(
         Problem(
             "ModelQuality",
-            f"Lag {lag} of hydro {case.hydros[hydro].id} ({case.hydros[hydro].name}) has no effect at stage "
-            f"{', '.join(str(case.stages[stage].id) for stage in stages)}: there are no statistics of the "
-            "period behind it.",
+            f"Lag {lag} of hydro {case.hydros[hydro].id} ({case.hydros[hydro].name}) at stage "
+            f"{short_ids([case.stages[stage].id for stage in stages])} is a period without statistics; those "
+            "of the nearest stage stand in.",
             {"entity": f"hydro {case.hydros[hydro].id}", "field": "lag", "value": lag},
             "Add a pre-study stage for that period, with a row of statistics.",
         )
