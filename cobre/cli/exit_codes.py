@@ -14,7 +14,7 @@ class ExitCode(enum.IntEnum):
     ARGUMENTS = 1
     """The command line is wrong."""
     CONFIGURATION = 2
-    """An environment variable or the output directory is wrong."""
+    """An environment variable, the output directory or the way ranks are started is wrong."""
     INPUT = 3
     """The case is wrong."""
     RUNTIME = 4
@@ -43,4 +43,4 @@ def exit_code_of(error: CobreError) -> ExitCode:
             for problem in error.problems
         )
         return ExitCode.ARGUMENTS if about_arguments else ExitCode.INPUT
-    return ExitCode.RUNTIME
+    return ExitCode.CONFIGURATION if error.kind == "IncompatibleSettings" else ExitCode.RUNTIME

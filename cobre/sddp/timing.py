@@ -35,7 +35,8 @@ class RankTiming:
     forward_time_ms, backward_time_ms, lower_bound_time_ms
         Solving LPs; the lower bound is computed by rank 0.
     communication_time_ms
-        Moving data: the time in collectives of the rank that waited least for others.
+        Moving data: the time in collectives of the rank that waited least for others; too long where ranks
+        wait for each other in turns.
     idle_time_ms
         Waiting for other ranks: what this rank was longer in collectives, and while rank 0 computed the
         lower bound.

@@ -26,6 +26,7 @@ from cobre.case.model.uniform import constant_production, scenarios, stage_data
 from cobre.comm import Communicator, create_communicator
 from cobre.comm.launch import launch
 from cobre.native import cache_directory, kernel_cache_stats
+from cobre.sddp.agreement import gather_texts
 from cobre.sddp.entries import entry_of
 from cobre.sddp.training import train
 
@@ -79,6 +80,10 @@ def warm_kernels(backend: str = "local") -> WarmupReport:
 
 def _train_tiny_study(comm: Communicator) -> tuple[int, int]:
     """Return how many kernels were loaded and how many compiled."""
+    if comm.backend != "local":
+        # What only several ranks do.
+        gather_texts(comm, "")
+        comm.create_shared_region(1, np.float64).close()
     entry = entry_of(comm.backend)
     hits_before, misses_before = kernel_cache_stats(entry)
     train(tiny_study(), communicator=comm)

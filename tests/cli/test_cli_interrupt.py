@@ -8,7 +8,7 @@ import sys
 
 from cli_helpers import check_envelope, copy_example, snapshot, start, strict_json
 
-from cobre.cli.signals import Interrupts
+from cobre.cli.signals import Interrupts, Terminated
 from cobre.results import read_convergence, read_metadata
 
 MANY = 20000
@@ -148,5 +148,12 @@ def test_signals_before_and_after_there_is_something_to_save():
         except KeyboardInterrupt:
             raised += 1
     assert raised == 2
+    with Interrupts(lambda: None, never) as interrupts:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except Terminated:
+            raised += 1
+        assert (interrupts.requested, interrupts.interrupted) == (True, False)
+    assert raised == 3
     assert signal.getsignal(signal.SIGINT) is handler
     assert signal.set_wakeup_fd(wakeup) == wakeup

@@ -210,5 +210,5 @@ def test_ranks_are_not_started_by_a_rank(tmp_path):
     case = copy_example(tmp_path)
     variables = {"COBRE_SHM_NAME": "/cobre_job_x", "COBRE_SHM_RANK": "0", "COBRE_SHM_SIZE": "2"}
     done = run("train", case, "--ranks", 2, "--output-format", "json", **variables)
-    assert done.returncode != 0
+    assert done.returncode == 2
     assert "itself a rank" in strict_json(done.stdout)["errors"][0]["message"]

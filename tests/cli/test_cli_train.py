@@ -45,6 +45,8 @@ WRITTEN = {
     "policy/metadata.json",
     "training",
     "training/_SUCCESS",
+    "training/timing",
+    "training/timing/iterations.parquet",
     "training/convergence.parquet",
     "training/metadata.json",
 }

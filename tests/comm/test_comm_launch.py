@@ -58,6 +58,27 @@ def _nothing_is_left(monkeypatch):
     assert children() <= before
 
 
+def test_a_rank_can_ask_and_gets_variables_of_its_own():
+    asked = []
+
+    def answer(rank, number):
+        asked.append((rank, number))
+        return number == rank
+
+    results = launch(
+        launch_functions.ask_until_yes,
+        2,
+        args=("COBRE_TEST_VARIABLE",),
+        on_progress=answer,
+        environment={"COBRE_TEST_VARIABLE": "seen"},
+        timeout_s=120,
+    )
+    assert results == [([True, False, False], "seen"), ([False, True, False], "seen")]
+    assert sorted(asked) == [(rank, number) for rank in range(2) for number in range(3)]
+    unanswered = launch(launch_functions.ask_until_yes, 1, args=("COBRE_TEST_VARIABLE",), timeout_s=120)
+    assert unanswered == [([False, False, False], None)]
+
+
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_results_come_by_rank(backend, ranks):  # API-02

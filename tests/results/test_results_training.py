@@ -23,6 +23,7 @@ WRITTEN = {
     "policy/cuts.parquet",
     "policy/metadata.json",
     "training/_SUCCESS",
+    "training/timing/iterations.parquet",
     "training/convergence.parquet",
     "training/metadata.json",
 }
