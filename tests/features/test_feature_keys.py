@@ -26,8 +26,6 @@ NEUTRAL = {
         *("training.scenario_source.ncs.scheme", "training.scenario_source.openings.source", "policy.mode"),
         *("exports.states", "exports.stochastic", "exports.fpha_deviation_points"),
         "policy.checkpointing.enabled",
-        # Joins stopping rules other than the limit of iterations, all of which are refused.
-        "training.stopping_mode",
         # Details of what its own key switches on, with a warning or a refusal.
         *("simulation.", "policy.checkpointing.", "upper_bound_evaluation.", "training.parallelism."),
     },
