@@ -4,7 +4,7 @@ from cobre.sddp.upper_bound.evaluation import (
     MOST_VERTICES,
     RiskValue,
     UpperBoundResult,
-    mean_and_tail,
+    study_risk,
     upper_bound,
 )
 from cobre.sddp.upper_bound.evaluator import UpperBoundEvaluator
@@ -16,7 +16,7 @@ __all__ = [
     "StatePrices",
     "UpperBoundEvaluator",
     "UpperBoundResult",
-    "mean_and_tail",
     "state_prices",
+    "study_risk",
     "upper_bound",
 ]

@@ -10,6 +10,8 @@ by induction: the inner approximation lies above V_m (see :mod:`inner_lp`), and 
 Philpott, de Matos, Finardi (2013), with prices of :mod:`prices` where they use one Lipschitz constant.
 """
 
+# numba's decorator hides the kernel's type from mypy.
+# mypy: disallow-untyped-decorators=False, disallow-untyped-calls=False
 from __future__ import annotations
 
 import math
@@ -18,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from cobre.comm import Communicator
@@ -25,6 +28,7 @@ from cobre.lp import StageTemplate
 from cobre.policy_files import BoundaryCuts
 from cobre.sddp.graph import GraphArrays
 from cobre.sddp.partition import block_of
+from cobre.sddp.risk import weigh_outcomes
 from cobre.sddp.upper_bound.inner_lp import InnerLp, inner_lp, last_lp
 from cobre.sddp.upper_bound.prices import StatePrices, state_prices
 from cobre.sddp.upper_bound.vertices import vertices_of
@@ -33,7 +37,8 @@ from cobre.sddp.visited import VisitedStates
 FloatArray = NDArray[np.float64]
 
 RiskValue = Callable[[int, FloatArray, FloatArray], float]
-"""Risk-adjusted value of outcomes ($) with probabilities under the measure of a stage (position).
+"""Risk-adjusted value of outcomes ($) with probabilities under the measure of a stage (position; the number
+of stages stands for the openings of the first one).
 
 Must be monotone, convex and translation equivariant; every coherent measure and the entropic one are.
 """
@@ -72,20 +77,40 @@ class UpperBoundResult:
     assumptions: tuple[str, ...] = ()
 
 
-def mean_and_tail(graph: GraphArrays) -> RiskValue:
-    """Return the risk measures of a study: (1 - weight) mean + weight tail mean, by stage."""
+@njit(cache=True, nogil=True)
+def _measured(graph, stage, values, probability, order, weights):  # type: ignore[no-untyped-def]
+    penalty = weigh_outcomes(graph, stage, values, probability, len(values), order, weights)
+    total = -penalty
+    for outcome in range(len(values)):
+        total += weights[outcome] * values[outcome]
+    return total
+
+
+def study_risk(graph: GraphArrays) -> RiskValue:
+    """Return the risk measures of a study, by stage and, behind them, of the openings of the first stage."""
 
     def value(stage: int, outcomes: FloatArray, probability: FloatArray) -> float:
-        weight, tail = float(graph.risk_weight[stage]), float(graph.risk_tail[stage])
-        if weight == 0.0 or tail >= 1.0:
-            return math.fsum((probability * outcomes).tolist())
-        order = np.argsort(-outcomes, kind="stable")
-        reached = np.minimum(np.cumsum(probability[order] / tail), 1.0)
-        share = np.empty(len(order))
-        share[order] = np.diff(reached, prepend=0.0)
-        return math.fsum((((1.0 - weight) * probability + weight * share) * outcomes).tolist())
+        order, weights = np.zeros(len(outcomes), np.int64), np.zeros(len(outcomes))
+        return float(_measured(graph, stage, outcomes, probability, order, weights))
 
     return value
+
+
+def not_convex(templates: Sequence[StageTemplate]) -> str | None:
+    """Return why the future cost may not be convex in the state, or ``None``.
+
+    A truncated inflow that follows earlier inflows is no linear function of the state; where it may lie on
+    either side of 0 an interpolation of the cost may be too low.
+    """
+    for template in templates:
+        follows = np.diff(template.psi_start) > 0
+        least = template.opening_values[:, : len(follows)].min(axis=0) + template.past_lower
+        if (template.truncated & follows & (least < 0.0)).any():
+            return (
+                f"inflows of stage {template.stage_id} follow earlier inflows and may be truncated, so that "
+                "the future cost need not be convex"
+            )
+    return None
 
 
 def upper_bound(
@@ -121,10 +146,13 @@ def upper_bound(
         Ranks among which the vertices are shared; all return the same bits. All must call.
     """
     began = time.perf_counter()
+    obstacle = not_convex(templates)
+    if obstacle is not None:
+        return UpperBoundResult(math.inf, (), (), 0, time.perf_counter() - began, obstacle)
     recursion = _Recursion(
         templates,
         graph,
-        mean_and_tail(graph) if risk is None else risk,
+        study_risk(graph) if risk is None else risk,
         boundary,
         state_prices(templates, graph, boundary) if prices is None else prices,
         comm,
@@ -175,7 +203,10 @@ class _Recursion:
                 finally:
                     self._close(following)
                     following = here
-            value = self._outcome(0, initial_state, following, [(0, 1.0)])
+            root = (
+                len(self.graph.stage_start) - 1
+            )  # the measure of the first openings stands behind the stages'
+            value = self._outcome(root, initial_state, following, [(0, 1.0)])
             if math.isinf(value) and self.reason is None:
                 self.reason = (
                     f"the LP of stage {self.templates[0].stage_id} has no solution at the initial state"

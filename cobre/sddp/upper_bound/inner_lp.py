@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cobre.lp import StageTemplate
 from cobre.lp.highs import Basis, HighsModel
 from cobre.policy_files import BoundaryCuts
-from cobre.sddp.upper_bound.appending import Entries, appended, state_matrix
+from cobre.sddp.upper_bound.appending import Entries, appended
 
 FloatArray = NDArray[np.float64]
 
@@ -36,7 +36,6 @@ class InnerLp:
         self.template = template
         self.lp_solves = 0
         self._offset = offset
-        self._state_matrix = state_matrix(template)
         self._model = HighsModel(template)
         self._rows = template.num_rows
         self._start: Basis | None = None

@@ -11,7 +11,7 @@ from cobre.comm.launch import launch
 from cobre.lp import StateLayout, build_templates
 from cobre.sddp import train
 from cobre.sddp.graph import graph_arrays
-from cobre.sddp.upper_bound import UpperBoundEvaluator, UpperBoundResult, mean_and_tail, upper_bound
+from cobre.sddp.upper_bound import UpperBoundEvaluator, UpperBoundResult, study_risk, upper_bound
 from cobre.sddp.visited import VisitedStates
 from cobre.stochastic import build_opening_tree
 
@@ -150,11 +150,11 @@ def test_no_hydros_at_all():
 
 def test_risk_of_outcomes():
     case = averse(cascade_study(stages=2), weight=0.5, tail=0.5)
-    risk = mean_and_tail(graph_arrays(case, np.array([3, 3])))
+    risk = study_risk(graph_arrays(case, np.array([3, 3])))
     # The worst half: all of 30 (0.25) and half of 20 (0.5).
     value = risk(0, np.array([10.0, 30.0, 20.0]), np.array([0.25, 0.25, 0.5]))
     assert value == pytest.approx(0.5 * (2.5 + 7.5 + 10.0) + 0.5 * (0.5 * 30.0 + 0.5 * 20.0))
-    neutral = mean_and_tail(graph_arrays(cascade_study(stages=2), np.array([3, 3])))
+    neutral = study_risk(graph_arrays(cascade_study(stages=2), np.array([3, 3])))
     assert neutral(0, np.array([10.0, 30.0, 20.0]), np.array([0.25, 0.25, 0.5])) == 20.0
 
 
