@@ -9,8 +9,8 @@ from cobre.case.model import Case
 from cobre.policy_files.records import SlotKind, StateSlot
 
 Component = tuple[str, int, int]
-"""Kind (``storage``, ``in_transit`` or ``commitment``), declared id of the entity (for water in transit the
-plant that released it) and stages until it matters (0 for storage)."""
+"""Kind (``storage``, ``inflow_lag``, ``in_transit`` or ``commitment``), declared id of the entity (for water
+in transit the plant that released it) and stages until it matters, or the lag (0 for storage)."""
 
 
 def storage_components(case: Case) -> tuple[Component, ...]:
@@ -27,6 +27,8 @@ def _slot(case: Case, component: Component, stage: int) -> StateSlot:
     kind, entity_id, offset = component
     if kind == "storage":
         return StateSlot(SlotKind.STORAGE, entity_id)
+    if kind == "inflow_lag":
+        return StateSlot(SlotKind.INFLOW_LAG, entity_id, offset)
     interval = _interval(case, stage + offset)
     if kind == "commitment":
         return StateSlot(SlotKind.ANTICIPATED, entity_id, offset, interval=interval)
