@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
 from pathlib import Path
 
 from cobre.case.checks.config import boundary_path
 from cobre.case.checks.stages import discount_factor, stage_rate, transition_rates
 from cobre.case.model import (
     Block,
+    CheckpointOptions,
     PolicyGraph,
     PolicyNode,
     PolicyOptions,
@@ -19,11 +21,12 @@ from cobre.case.model import (
     Transition,
 )
 from cobre.case.model.horizon import chain_graph
-from cobre.case.schema.config import ConfigFile, IterationLimit, SampledTraining
+from cobre.case.schema.config import Checkpointing, ConfigFile, IterationLimit, SampledTraining
 from cobre.case.schema.stages import StageEntry, StagesFile
 from cobre.case.seasons import stage_season
 
 DEFAULT_TREE_SEED = 42
+DEFAULT_POLICY_PATH = "policy"
 
 
 def resolve_training(config: ConfigFile) -> TrainingOptions:
@@ -44,11 +47,29 @@ def resolve_training(config: ConfigFile) -> TrainingOptions:
 
 
 def resolve_policy(root: Path, config: ConfigFile) -> PolicyOptions:
-    """Return where cuts come from besides training."""
-    boundary = config.policy.boundary if config.policy is not None else None
-    if boundary is None:
+    """Return where the policy is kept, and where cuts come from besides training."""
+    policy = config.policy
+    if policy is None:
         return PolicyOptions()
-    return PolicyOptions(boundary_path(root, boundary.path), bool(boundary.strict))
+    boundary = policy.boundary
+    return PolicyOptions(
+        boundary_path=None if boundary is None else boundary_path(root, boundary.path),
+        boundary_strict=boundary is not None and bool(boundary.strict),
+        path=posixpath.normpath(policy.path or DEFAULT_POLICY_PATH),
+        mode=policy.mode or "fresh",
+        checkpointing=_checkpointing(policy.checkpointing),
+    )
+
+
+def _checkpointing(section: Checkpointing | None) -> CheckpointOptions | None:
+    if section is None or not section.enabled or section.interval_iterations is None:
+        return None
+    return CheckpointOptions(
+        interval_iterations=section.interval_iterations,
+        initial_iteration=section.initial_iteration or 0,
+        store_basis=section.store_basis is not False,
+        compress=section.compress is not False,
+    )
 
 
 def resolve_stages(file: StagesFile) -> tuple[Stage, ...]:

@@ -19,7 +19,13 @@ from cobre.case.model.horizon import (
     Stage,
     Transition,
 )
-from cobre.case.model.options import InflowMethod, PolicyOptions, TrainingOptions
+from cobre.case.model.options import (
+    CheckpointOptions,
+    InflowMethod,
+    PolicyMode,
+    PolicyOptions,
+    TrainingOptions,
+)
 from cobre.case.model.production import EvaporationModel, FitQuality, ProductionKind, ProductionModel
 from cobre.case.model.scenarios import Scenarios
 from cobre.case.model.stage_data import HYDRO_PENALTIES, HydroStatus, StageData
@@ -45,6 +51,7 @@ __all__ = [
     "BlockMode",
     "Bus",
     "Case",
+    "CheckpointOptions",
     "Contract",
     "DeficitSegment",
     "Diversion",
@@ -59,6 +66,7 @@ __all__ = [
     "Line",
     "NonControllable",
     "PolicyGraph",
+    "PolicyMode",
     "PolicyNode",
     "PolicyOptions",
     "PostStudyStage",
