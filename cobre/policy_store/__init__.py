@@ -13,7 +13,8 @@ from cobre.policy_store.compatibility import Adaptation, adapted_cuts, compatibi
 from cobre.policy_store.digest import policy_digest
 from cobre.policy_store.directory import read_checkpoint, read_policy_directory, write_policy_directory
 from cobre.policy_store.fingerprint import Fingerprint, Topic, case_fingerprint, differences, require_same
-from cobre.policy_store.interchange import from_flatbuffers, to_flatbuffers
+from cobre.policy_store.history import history_columns, history_records
+from cobre.policy_store.interchange import case_nodes, case_transitions, from_flatbuffers, to_flatbuffers
 from cobre.policy_store.records import (
     CheckpointData,
     NodeCuts,
@@ -39,9 +40,13 @@ __all__ = [
     "VisitedStates",
     "adapted_cuts",
     "case_fingerprint",
+    "case_nodes",
+    "case_transitions",
     "compatibility",
     "differences",
     "from_flatbuffers",
+    "history_columns",
+    "history_records",
     "latest_checkpoint",
     "policy_digest",
     "read_checkpoint",

@@ -31,7 +31,7 @@ def policy_digest(
     intercepts, slopes
         Of each node float64[cuts] and float64[cuts, states].
     active
-        Of each node bool[cuts]; a node whose cuts are all active has the digest it has without.
+        Of each node bool[cuts]; a policy whose cuts are all active has the digest it has without.
     """
     digest = hashlib.sha256(_FORMAT)
     digest.update(struct.pack("<qqq", len(stage_ids), states, forward_passes))
@@ -41,6 +41,7 @@ def policy_digest(
         digest.update(struct.pack("<qq", stage_id, len(intercepts[node])))
         digest.update(np.ascontiguousarray(intercepts[node], "<f8").tobytes())
         digest.update(np.ascontiguousarray(slopes[node], "<f8").tobytes())
-        if active is not None and not active[node].all():
-            digest.update(np.packbits(active[node]).tobytes())
+    if active is not None and not all(flags.all() for flags in active):
+        for flags in active:
+            digest.update(np.packbits(flags).tobytes())
     return digest.hexdigest()

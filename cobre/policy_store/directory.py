@@ -21,8 +21,15 @@ from cobre.policy_store import manifest as parts
 from cobre.policy_store import tables
 from cobre.policy_store.bases import StartingBases
 from cobre.policy_store.failures import damaged
+from cobre.policy_store.history import (
+    HistoryColumn,
+    column_type,
+    history_of,
+    history_schema,
+    history_table,
+)
 from cobre.policy_store.manifest import Manifest, read_file, read_manifest
-from cobre.policy_store.records import ARRAY_DTYPES, CheckpointData, HistoryColumn, PolicyData, VisitedStates
+from cobre.policy_store.records import ARRAY_DTYPES, CheckpointData, PolicyData, VisitedStates
 
 _OWN_NAMES: Final = frozenset(
     {
@@ -131,10 +138,9 @@ def _write_files(
     node_ids = [node.id for node in policy.nodes]
     content: dict[str, pa.Table] = {parts.CUTS: tables.cuts_table(policy.cuts, node_ids, states)}
     if kind == "checkpoint":
-        document["history"] = tables.history_types(data.history)
-        document["history_rows"] = policy.completed_iterations
+        document["history"] = {name: column_type(column) for name, column in data.history.items()}
         if data.history:
-            content[parts.HISTORY] = tables.history_table(data.history)
+            content[parts.HISTORY] = history_table(data.history)
         if data.bases is not None:
             content[parts.BASES] = tables.bases_table(data.bases)
         if data.states is not None:
@@ -288,7 +294,7 @@ class _Reader:
         types = parts.text_map(self.manifest, "history")
         if not types:
             return {}
-        return tables.history_of(self._optional(parts.HISTORY, tables.history_schema(types), rows))
+        return history_of(self._optional(parts.HISTORY, self._value(lambda _: history_schema(types)), rows))
 
     def _optional(self, name: str, schema: pa.Schema, rows: int | None = None) -> pa.Table:
         if name not in self.manifest.files:

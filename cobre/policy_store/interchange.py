@@ -92,7 +92,7 @@ def from_flatbuffers(path: Path, case: Case, components: Sequence[StateEntry]) -
             NodeEntry(node.id, node.stage_id, node.start_date, node.end_date, -np.inf, len(part))
             for node, part in zip(case_nodes(case), cuts, strict=True)
         ),
-        transitions=_transitions(case),
+        transitions=case_transitions(case),
         cuts=tuple(cuts),
         is_chain=case.graph.is_chain,
         forward_passes=max(1, manifest.forward_passes),
@@ -178,7 +178,7 @@ def to_flatbuffers(policy: PolicyData, case: Case) -> tuple[Manifest, tuple[Pool
         cost_scale_factor=policy.cost_scale_factor,
         lower_bound_history=tuple(bounds.tolist()),
         warm_start_counts=tuple(node.loaded_cuts for node in policy.nodes),
-        seasons=_seasons(case),
+        seasons=season_manifest(case),
     )
     return manifest, pools
 
@@ -187,7 +187,7 @@ def _pool(policy: PolicyData, case: Case, position: int) -> Pool:
     node, cuts = policy.nodes[position], policy.cuts[position]
     stage = case.graph.nodes[position].stage
     ours = state_slots(case, [part.key for part in policy.components], stage)
-    slots, slopes = _merged(ours, cuts.slopes)
+    slots, slopes = merged_slots(ours, cuts.slopes)
     columns = [cuts.slot, cuts.iteration, cuts.forward_pass]
     intercepts, active = cuts.intercept, cuts.active
     if len(cuts) and np.isfinite(node.future_cost_floor):
@@ -217,10 +217,16 @@ def _pool(policy: PolicyData, case: Case, position: int) -> Pool:
     )
 
 
-def _merged(
+def merged_slots(
     slots: Sequence[StateSlot], slopes: NDArray[np.float64]
 ) -> tuple[tuple[StateSlot, ...], NDArray[np.float64]]:
-    """Make one component of those that the format does not tell apart: water under way to the same plant."""
+    """Make one component of those that the format does not tell apart: water under way to the same plant.
+
+    Raises
+    ------
+    OutputError
+        When they have different slopes.
+    """
     first: dict[StateSlot, int] = {}
     for place, slot in enumerate(slots):
         known = first.setdefault(slot, place)
@@ -233,7 +239,8 @@ def _merged(
     return tuple(first), slopes[:, list(first.values())]
 
 
-def _seasons(case: Case) -> SeasonManifest:
+def season_manifest(case: Case) -> SeasonManifest:
+    """Return the study's cycle of seasons."""
     if case.seasons is None:
         return SeasonManifest()
     count = len(case.seasons.seasons)
@@ -242,7 +249,8 @@ def _seasons(case: Case) -> SeasonManifest:
     return SeasonManifest(_CYCLES[case.seasons.cycle_type], count, orders)
 
 
-def _transitions(case: Case) -> tuple[TransitionEntry, ...]:
+def case_transitions(case: Case) -> tuple[TransitionEntry, ...]:
+    """Return the edges of a study's graph, between ids of nodes."""
     nodes = case.graph.nodes
     return tuple(
         TransitionEntry(nodes[edge.source].id, nodes[edge.target].id, edge.probability)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cobre.policy_store.bases import StartingBases
 from cobre.policy_store.digest import policy_digest
 from cobre.policy_store.fingerprint import Fingerprint
+from cobre.policy_store.history import HistoryColumn, column_type
 
 Column = NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
 
@@ -275,9 +276,6 @@ class VisitedStates:
         _require_array("visited states", self.values, np.float64, (count, self.values.shape[-1]))
 
 
-HistoryColumn = NDArray[np.int64] | NDArray[np.float64] | tuple[str, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class CheckpointData:
     """All that training needs to go on as if it had never stopped.
@@ -287,7 +285,8 @@ class CheckpointData:
     policy
         The cuts so far.
     history
-        One column for each field of the iterations' records, one row for each iteration.
+        One column for each field of the iterations' records, one row for each iteration; see
+        :func:`cobre.policy_store.history.history_columns`.
     bases
         Starting bases; without them training goes on validly, but degenerate LPs may end in other vertices.
     states
@@ -309,9 +308,7 @@ class CheckpointData:
             _require(
                 len(column) == rows, f"history column {name} has {len(column)} rows for {rows} iterations"
             )
-            if isinstance(column, np.ndarray):
-                _require(column.dtype in (np.int64, np.float64), f"{name} has type {column.dtype}")
-                _require_array(name, column, column.dtype, (rows,))
+            column_type(column)
         for name, array in self.extra_arrays.items():
             _require(_NAME.match(name), f"array {name!r}: names are lower-case words")
             _require(array.dtype in ARRAY_DTYPES, f"array {name} has type {array.dtype}")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cobre.policy_store.bases import StartingBases
 from cobre.policy_store.failures import damaged
-from cobre.policy_store.records import HistoryColumn, NodeCuts, VisitedStates
+from cobre.policy_store.records import NodeCuts, VisitedStates
 
 _ACTIVITY: Final = "activity_"
 _ARROW: Final = {
@@ -42,7 +42,7 @@ def write_table(table: pa.Table, file: BinaryIO, compress: bool) -> None:
 
 
 def read_table(path: Path, content: bytes | memoryview, schema: pa.Schema, rows: int) -> pa.Table:
-    """Return a table that has this schema, so many rows and no nulls.
+    """Return a table that has this schema, so many rows, and no nulls where it allows none.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def read_table(path: Path, content: bytes | memoryview, schema: pa.Schema, rows:
     except (pa.ArrowException, OSError, MemoryError) as error:
         raise damaged(path, f"cannot be read as Parquet: {error}") from error
     for name in table.column_names:
-        if table.column(name).null_count:
+        if table.column(name).null_count and not schema.field(name).nullable:
             raise damaged(path, f"has nulls in column {name}")
     return table
 
@@ -215,53 +215,7 @@ def states_of(table: pa.Table, states: int) -> VisitedStates:
     return VisitedStates(iteration, stage, forward_pass, _matrix(table, "state", states))
 
 
-# History and named arrays
-
-_HISTORY: Final = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string()}
-
-
-def history_types(history: Mapping[str, HistoryColumn]) -> dict[str, str]:
-    """Return the type of each column, as the manifest names it."""
-    return {
-        name: str(column.dtype) if isinstance(column, np.ndarray) else "string"
-        for name, column in history.items()
-    }
-
-
-def history_schema(types: Mapping[str, str]) -> pa.Schema:
-    """Return the columns of ``history.parquet``.
-
-    Raises
-    ------
-    ValueError
-        For an unknown type.
-    """
-    for name, kind in types.items():
-        if kind not in _HISTORY:
-            raise ValueError(f"history column {name} has the unknown type {kind!r}")
-    return pa.schema([pa.field(name, _HISTORY[kind], nullable=False) for name, kind in types.items()])
-
-
-def history_table(history: Mapping[str, HistoryColumn]) -> pa.Table:
-    """Return one row for each iteration."""
-    schema = history_schema(history_types(history))
-    return pa.table(
-        [
-            pa.array(column if isinstance(column, np.ndarray) else list(column), schema.field(name).type)
-            for name, column in history.items()
-        ],
-        schema=schema,
-    )
-
-
-def history_of(table: pa.Table) -> dict[str, HistoryColumn]:
-    """Return the columns."""
-    return {
-        name: tuple(table.column(name).to_pylist())
-        if table.schema.field(name).type == pa.string()
-        else _numbers(table, name)
-        for name in table.column_names
-    }
+# Named arrays
 
 
 def array_schema(dtype: np.dtype[Any]) -> pa.Schema:

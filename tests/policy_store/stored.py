@@ -91,6 +91,9 @@ def checkpoint(iterations: int = 3, seed: int = 0, **sizes: int) -> CheckpointDa
             "iteration": np.arange(iterations) + 1,
             "lower_bound": random.normal(size=iterations),
             "upper_bound_kind": ("statistical",) * iterations,
+            "exact": random.random(iterations) < 0.5,
+            "true_bound": tuple(None if i % 2 else 1.0 / (i + 1) for i in range(iterations)),
+            "stage_costs": tuple((0.1,) * (i + 1) for i in range(iterations)),
         },
         bases=StartingBases.gather(
             num_cols,

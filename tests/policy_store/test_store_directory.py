@@ -5,7 +5,7 @@ import copy
 import json
 import shutil
 import subprocess
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,8 @@ from cobre.policy_store import (
     NodeCuts,
     PolicyData,
     StartingBases,
+    history_columns,
+    history_records,
     latest_checkpoint,
     read_checkpoint,
     read_policy_directory,
@@ -116,6 +118,34 @@ def test_numbers_that_compare_equal_stay_apart(tmp_path: Path) -> None:
     found = read_checkpoint(write_checkpoint(tmp_path, stored))
     np.testing.assert_array_equal(found.extra_arrays["odd"].view(np.uint64), bits)
     assert same(found.history, history)
+
+
+@dataclass(frozen=True)
+class Record:
+    iteration: int
+    bound: float
+    kind: str
+    gap: float | None
+    costs: tuple[float, ...] = ()
+    exact: bool = False
+
+
+def test_records_become_columns_and_come_back(tmp_path: Path) -> None:
+    records = tuple(
+        Record(
+            i, -0.0 if i == 1 else i / 3, "sample", None if i < 3 else 1e-300 * i, (0.1,) * (i % 2), i == 2
+        )
+        for i in range(1, 4)
+    )
+    stored = replace(checkpoint(), history=history_columns(records))
+    history = read_checkpoint(write_checkpoint(tmp_path, stored)).history
+    found = history_records(Record, history)
+    assert same(found, records)
+    older = {name: column for name, column in history.items() if name not in ("costs", "exact")}
+    assert history_records(Record, older)[1] == Record(2, 2 / 3, "sample", None)
+    assert history_columns([]) == {}
+    with pytest.raises(TypeError, match="gap"):
+        history_columns([replace(records[0], gap=[])])
 
 
 def test_bases_return_to_a_store_of_some_passes() -> None:
