@@ -41,7 +41,7 @@ def write_canonical(value: Any, write: Write, skipped: Collection[str] = ()) -> 
         for name in names:
             _write_bytes(b"s", name.encode(), write)
             write_canonical(getattr(value, name), write, skipped)
-    elif isinstance(value, (tuple, list)):
+    elif isinstance(value, (tuple, list, range)):
         write(b"T" + struct.pack("<q", len(value)))
         for item in value:
             write_canonical(item, write, skipped)
@@ -66,10 +66,10 @@ def canonical_bytes(value: Any, skipped: Collection[str] = ()) -> bytes:
 
 
 def _write_array(array: np.ndarray[Any, Any], write: Write) -> None:
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biufmM":
         raise TypeError(f"an array of type {array.dtype} has no canonical form")
     little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-    _write_bytes(b"A", f"{array.dtype.kind}{array.dtype.itemsize}".encode(), write)
+    _write_bytes(b"A", little.dtype.str.encode(), write)
     write(struct.pack(f"<{array.ndim + 1}q", array.ndim, *array.shape))
     write(little.tobytes())
 

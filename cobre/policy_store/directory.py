@@ -122,12 +122,19 @@ def foreign_entries(path: Path) -> list[str]:
     if arrays.is_dir():
         foreign += [f"{parts.ARRAYS}/{e.name}" for e in arrays.iterdir() if not _ARRAY_FILE.match(e.name)]
     names = {entry.name for entry in path.iterdir()}
-    if names and not foreign:
-        try:
-            read_manifest(path, verify=False)
-        except ValidationError:
-            foreign = sorted(names)
+    if names and not foreign and not _is_own(path):
+        foreign = sorted(names)
     return sorted(foreign)
+
+
+def _is_own(path: Path) -> bool:
+    """Whether one of the manifest and its digest, either of which may be damaged, shows who wrote it."""
+    try:
+        read_manifest(path, verify=False)
+    except ValidationError:
+        digest = path / parts.MANIFEST_DIGEST
+        return digest.is_file() and bool(parts.DIGEST_LINE.match(digest.read_bytes()[:100]))
+    return True
 
 
 def _write_files(

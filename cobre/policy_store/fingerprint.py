@@ -27,7 +27,8 @@ _NO_MATTER: Final = frozenset(
     {
         # Where files are, what was said while loading, figures for reports.
         *("path", "documents", "warnings", "energy"),
-        # How long training goes on, and what it writes.
+        # What training does besides making cuts, how long it goes on, and what is written.
+        *("simulation", "training.upper_bound"),
         *(
             "training.iteration_limit",
             "training.stopping_rules",
@@ -153,10 +154,15 @@ def _follows(name: str, before: Topic | None, after: Topic | None, changed: set[
     """Whether a difference is but the consequence of one that is told elsewhere."""
     section, _, part = name.partition(".")
     if before is None or after is None:
-        return bool(part) and section in changed
+        return any(parent in changed for parent in _parents(name))
     if part == "id" or not changed & {f"{section}.id", "stages.id"}:
         return False
     return bool(before.parts) and bool(after.parts) and not _changed_parts(before, after)
+
+
+def _parents(name: str) -> list[str]:
+    words = name.split(".")
+    return [".".join(words[:length]) for length in range(1, len(words))]
 
 
 def _changed_parts(before: Topic, after: Topic) -> list[str]:
@@ -217,9 +223,7 @@ def _topics(case: Case) -> Iterator[tuple[str, Any, dict[str, Any]]]:
     for section, value in _fields(case):
         labels = stages if section in _BY_STAGE else []
         if dataclasses.is_dataclass(value):
-            yield section, "given", {}
-            for name, part in _fields(value, f"{section}."):
-                yield f"{section}.{name}", part, _parts(part, labels)
+            yield from _section_topics(section, value, labels)
         elif _is_table(value):
             yield section, len(value), {}
             owners = labels or [_label(section, item, place) for place, item in enumerate(value)]
@@ -228,6 +232,17 @@ def _topics(case: Case) -> Iterator[tuple[str, Any, dict[str, Any]]]:
                 yield f"{section}.{name}", column, _parts(column, owners)
         else:
             yield section, value, _parts(value, labels)
+
+
+def _section_topics(
+    section: str, value: Any, labels: Sequence[str]
+) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    yield section, "given", {}
+    for name, part in _fields(value, f"{section}."):
+        if dataclasses.is_dataclass(part):
+            yield from _section_topics(f"{section}.{name}", part, labels)
+        else:
+            yield f"{section}.{name}", part, _parts(part, labels)
 
 
 def _fields(part: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -37,6 +37,8 @@ ARRAYS: Final = "arrays"
 Kind = Literal["policy", "checkpoint"]
 
 _FILE_NAME: Final = re.compile(r"(cuts|bases|states|history|arrays/[a-z][a-z0-9_]{0,62})\.parquet\Z")
+DIGEST_LINE: Final = re.compile(rb"[0-9a-f]{64}  manifest\.json\n\Z")
+"""What the file of the manifest's digest holds."""
 _LARGEST_MANIFEST: Final = 2**30
 _NON_FINITE: Final = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 _FOREIGN: Final = "give a directory that cobre wrote as policy or checkpoint"

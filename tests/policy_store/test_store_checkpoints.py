@@ -128,6 +128,17 @@ def test_a_damaged_newest_falls_back_with_a_warning(tmp_path: Path, name: str) -
     assert len(error.value.problems) == 2
 
 
+@pytest.mark.parametrize("name", ["cuts.parquet", "manifest.json", "manifest.sha256"])
+def test_a_damaged_checkpoint_is_replaced_when_its_iteration_comes_again(tmp_path: Path, name: str) -> None:
+    write_checkpoint(tmp_path, checkpoint(1))
+    bad = write_checkpoint(tmp_path, checkpoint(2))
+    (bad / name).write_bytes(b"zeros after a power cut")
+    assert write_checkpoint(tmp_path, checkpoint(2)) == bad
+    found = latest_checkpoint(tmp_path)
+    assert found is not None
+    assert (found.path, found.warnings) == (bad, ())
+
+
 def test_no_checkpoint(tmp_path: Path) -> None:
     assert latest_checkpoint(tmp_path) is None
     assert latest_checkpoint(tmp_path / "none") is None

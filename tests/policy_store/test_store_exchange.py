@@ -8,7 +8,7 @@ import pytest
 from stored import node, policy, storage
 from studies import cascade_study
 
-from cobre.case.model import Case
+from cobre.case.model import Case, PolicyOptions
 from cobre.errors import OutputError, ValidationError
 from cobre.policy_files import PolicyDirectory
 from cobre.policy_files.encode import encode_manifest, encode_pool
@@ -16,11 +16,14 @@ from cobre.policy_store import (
     PolicyData,
     StateEntry,
     adapted_cuts,
+    case_fingerprint,
+    case_nodes,
     compatibility,
+    differences,
     from_flatbuffers,
     to_flatbuffers,
 )
-from cobre.policy_store.interchange import case_nodes
+from cobre.sddp import Policy
 
 
 def test_same_study() -> None:
@@ -176,6 +179,40 @@ def test_read_policy_can_start_the_study(tmp_path: Path, case: Case, stored: Pol
     active = stored.cuts[0].active
     np.testing.assert_array_equal(intercepts, [*stored.cuts[0].intercept[active], 1.5])
     np.testing.assert_array_equal(slopes[:-1], stored.cuts[0].slopes[active])
+
+
+def test_boundary_counts_by_its_cuts(tmp_path: Path, case: Case, stored: PolicyData) -> None:
+    """Not by its place, its time, or the pools of other dates."""
+    cuts = [replace(part, intercept=part.intercept + 1) for part in stored.cuts]
+    variants = {
+        "one": stored,
+        "same": stored,
+        "before": replace(stored, cuts=(cuts[0], *stored.cuts[1:])),
+        "end": replace(stored, cuts=(*stored.cuts[:2], cuts[2])),
+    }
+    prints = {"none": case_fingerprint(case)}
+    for name, variant in variants.items():
+        path = write_files(tmp_path / name, variant, case)
+        prints[name] = case_fingerprint(replace(case, policy=PolicyOptions(path)))
+    assert prints["one"] == prints["same"] == prints["before"]
+    for other in ("none", "end"):
+        (problem,) = differences(prints[other], prints["one"])
+        assert problem.context["topic"] == "boundary"
+
+
+def test_digest_is_that_of_the_trained_policy(stored: PolicyData) -> None:
+    whole = [replace(part, active=np.ones(len(part), np.bool_)) for part in stored.cuts]
+    trained = Policy(
+        stage_ids=tuple(entry.stage_id for entry in stored.nodes),
+        state_names=tuple(part.name for part in stored.components),
+        forward_passes=stored.forward_passes,
+        intercepts=tuple(part.intercept for part in whole),
+        slopes=tuple(part.slopes for part in whole),
+        future_cost_floor=(0.0,) * 3,
+    )
+    assert replace(stored, cuts=tuple(whole)).sha256() == trained.sha256()
+    graph = replace(stored, cuts=tuple(whole), is_chain=False)
+    assert graph.sha256() == replace(trained, node_ids=(0, 1, 2)).sha256() != trained.sha256()
 
 
 def test_lags_and_order_of_components(tmp_path: Path, case: Case, stored: PolicyData) -> None:

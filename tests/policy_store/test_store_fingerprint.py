@@ -126,15 +126,26 @@ def test_every_field_of_every_part_counts(case: Case) -> None:
 
 
 @dataclass(frozen=True)
+class Detail:
+    method: str = "level1"
+    tolerance: float = 0.0
+
+
+@dataclass(frozen=True)
 class LaterOptions(TrainingOptions):
     momentum: float = 0.5
+    detail: Detail | None = None
 
 
 def test_new_fields_count_by_themselves(case: Case) -> None:
     later = LaterOptions(**dataclasses.asdict(case.training))
     one = replace(case, training=later)
+    detailed = replace(case, training=replace(later, detail=Detail()))
+    other = replace(case, training=replace(later, detail=Detail(tolerance=1e-6)))
+    assert topics(one, detailed) == ["training.detail"]
+    assert topics(detailed, other) == ["training.detail.tolerance"]
     assert topics(one, replace(case, training=replace(later, momentum=0.25))) == ["training.momentum"]
-    (problem,) = differences(case_fingerprint(case), case_fingerprint(one))
+    _, problem = differences(case_fingerprint(case), case_fingerprint(one))
     assert problem.context == {"topic": "training.momentum", "value": 0.5}
     assert "knows nothing of it" in problem.message
 
@@ -232,6 +243,9 @@ def test_canonical_bytes_tell_values_apart() -> None:
     ]
     assert len({canonical_bytes(value) for value in values}) == len(values)
     assert canonical_bytes({"a": 1, "b": 2}) == canonical_bytes({"b": 2, "a": 1})
+    assert canonical_bytes(range(3)) == canonical_bytes((0, 1, 2))
+    days = np.array(["2024-01-01"], "datetime64[D]")
+    assert canonical_bytes(days) != canonical_bytes(days.astype("datetime64[s]"))
     assert canonical_bytes(np.arange(6)[::2]) == canonical_bytes(np.array([0, 2, 4]))
     for value in (Path("x"), object(), np.array(["x"])):
         with pytest.raises(TypeError, match="canonical"):
