@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import posixpath
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from cobre.case.checks.stages import discount_factor, stage_rate, transition_rat
 from cobre.case.model import (
     Block,
     BoundStallingRule,
+    CheckpointOptions,
     CutSelection,
     EstimationOptions,
     GapRule,
@@ -34,6 +36,7 @@ from cobre.case.model import (
 from cobre.case.model.horizon import chain_graph
 from cobre.case.schema.config import (
     BoundStalling,
+    Checkpointing,
     ConfigFile,
     Gap,
     IterationLimit,
@@ -49,6 +52,7 @@ from cobre.case.schema.stages import RiskEntry, StageEntry, StagesFile
 from cobre.case.seasons import stage_season
 
 DEFAULT_TREE_SEED = 42
+DEFAULT_POLICY_PATH = "policy"
 
 
 def resolve_training(config: ConfigFile) -> TrainingOptions:
@@ -155,11 +159,29 @@ def _cut_selection(section: CutSelectionSection | None) -> CutSelection:
 
 
 def resolve_policy(root: Path, config: ConfigFile) -> PolicyOptions:
-    """Return where cuts come from besides training."""
-    boundary = config.policy.boundary if config.policy is not None else None
-    if boundary is None:
+    """Return where the policy is kept, and where cuts come from besides training."""
+    policy = config.policy
+    if policy is None:
         return PolicyOptions()
-    return PolicyOptions(boundary_path(root, boundary.path), bool(boundary.strict))
+    boundary = policy.boundary
+    return PolicyOptions(
+        boundary_path=None if boundary is None else boundary_path(root, boundary.path),
+        boundary_strict=boundary is not None and bool(boundary.strict),
+        path=posixpath.normpath(policy.path or DEFAULT_POLICY_PATH),
+        mode=policy.mode or "fresh",
+        checkpointing=_checkpointing(policy.checkpointing),
+    )
+
+
+def _checkpointing(section: Checkpointing | None) -> CheckpointOptions | None:
+    if section is None or not section.enabled or section.interval_iterations is None:
+        return None
+    return CheckpointOptions(
+        interval_iterations=section.interval_iterations,
+        initial_iteration=section.initial_iteration or 0,
+        store_basis=section.store_basis is not False,
+        compress=section.compress is not False,
+    )
 
 
 def resolve_estimation(config: ConfigFile) -> EstimationOptions:

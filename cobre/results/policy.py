@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cobre._version import __version__
 from cobre.errors import OutputError
@@ -24,10 +23,9 @@ from cobre.policy_files import (
     ManifestEdge,
     ManifestNode,
     Pool,
-    SeasonManifest,
-    StateSlot,
     state_slots,
 )
+from cobre.policy_store.interchange import merged_slots, season_manifest
 from cobre.results.files import atomic_write, output_errors, sync_directory
 
 if TYPE_CHECKING:
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from cobre.sddp import TrainingResult
 
 _OWN_NAMES = frozenset({"manifest.bin", "cuts", "basis", "states"})
-_CYCLES = {"monthly": 0, "weekly": 1, "custom": 2}
 
 
 def write_policy(
@@ -107,7 +104,7 @@ def _pool(case: Case, result: TrainingResult, node: int, components: Sequence[Co
     """Return the cuts of a node, and behind them the floor of its future cost as a cut without slopes."""
     policy, graph_node = result.policy, case.graph.nodes[node]
     stage, last = case.stages[graph_node.stage], len(case.stages) - 1
-    slots, slopes = _merged(state_slots(case, components, graph_node.stage), policy.slopes[node])
+    slots, slopes = merged_slots(state_slots(case, components, graph_node.stage), policy.slopes[node])
     intercepts = policy.intercepts[node]
     cuts = len(intercepts)
     if cuts:
@@ -133,22 +130,6 @@ def _pool(case: Case, result: TrainingResult, node: int, components: Sequence[Co
         capacity=len(index),
         warm_start_count=loaded,
     )
-
-
-def _merged(
-    slots: Sequence[StateSlot], slopes: NDArray[np.float64]
-) -> tuple[tuple[StateSlot, ...], NDArray[np.float64]]:
-    """Make one component of those that the format does not tell apart: water under way to the same plant."""
-    first: dict[StateSlot, int] = {}
-    for place, slot in enumerate(slots):
-        known = first.setdefault(slot, place)
-        if not np.array_equal(slopes[:, known], slopes[:, place]):
-            raise OutputError(
-                "OutputNotWritable",
-                f"the policy values {slot} differently by where it comes from, which the format cannot tell",
-                {"entity": str(slot)},
-            )
-    return tuple(first), slopes[:, list(first.values())]
 
 
 def _manifest(case: Case, result: TrainingResult) -> Manifest:
@@ -179,17 +160,8 @@ def _manifest(case: Case, result: TrainingResult) -> Manifest:
         cost_scale_factor=_cost_scale(case),
         lower_bound_history=tuple(record.lower_bound for record in result.history),
         warm_start_counts=tuple(loaded if node.stage == last else 0 for node in nodes),
-        seasons=_seasons(case),
+        seasons=season_manifest(case),
     )
-
-
-def _seasons(case: Case) -> SeasonManifest:
-    if case.seasons is None:
-        return SeasonManifest()
-    count = len(case.seasons.seasons)
-    # Inflows have no memory in this version: every order is 0.
-    orders = tuple((hydro.id, (0,) * count) for hydro in case.hydros)
-    return SeasonManifest(_CYCLES[case.seasons.cycle_type], count, orders)
 
 
 def _cost_scale(case: Case) -> float:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import struct
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-_DIGEST_FORMAT = b"cobre-policy-1"
+from cobre.policy_store import policy_digest
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,16 +57,12 @@ class Policy:
 
     def sha256(self) -> str:
         """Return a digest over every bit of every cut, and over which of them are active."""
-        digest = hashlib.sha256(_DIGEST_FORMAT)
-        states = len(self.state_names)
-        digest.update(struct.pack("<qqq", len(self.stage_ids), states, self.forward_passes))
-        if self.node_ids is not None:
-            digest.update(np.array(self.node_ids, "<i8").tobytes())
-        for stage_id, intercept, slope in zip(self.stage_ids, self.intercepts, self.slopes, strict=True):
-            digest.update(struct.pack("<qq", stage_id, len(intercept)))
-            digest.update(np.ascontiguousarray(intercept, "<f8").tobytes())
-            digest.update(np.ascontiguousarray(slope, "<f8").tobytes())
-        if not all(active.all() for active in self.active):
-            for active in self.active:
-                digest.update(np.packbits(active).tobytes())
-        return digest.hexdigest()
+        return policy_digest(
+            stage_ids=self.stage_ids,
+            node_ids=self.node_ids,
+            states=len(self.state_names),
+            forward_passes=self.forward_passes,
+            intercepts=self.intercepts,
+            slopes=self.slopes,
+            active=self.active,
+        )

@@ -99,7 +99,9 @@ def _mean_stage_costs(records: Sequence[IterationRecord]) -> list[float]:
 def _is_closed(rule: GapRule, record: IterationRecord) -> bool:
     """Compare the bounds: upper end of the confidence interval where the upper bound is a sample."""
     upper = record.upper_bound
-    if record.upper_bound_kind != "exact":
+    if rule.bound == "deterministic" and record.deterministic_upper_bound is not None:
+        upper = record.deterministic_upper_bound
+    elif record.upper_bound_kind != "exact":
         if rule.bound != "statistical" or record.forward_passes < 2:
             return False
         upper += record.ci_95

@@ -8,7 +8,7 @@ from case_builder import errors_of, only, pick, warnings_of, write_case
 from test_case_fields import put
 
 from cobre.case import load
-from cobre.case.model import UpperBoundOptions
+from cobre.case.model import CheckpointOptions, PolicyOptions, UpperBoundOptions
 
 
 def sources(**values: Any) -> Any:
@@ -116,6 +116,37 @@ def test_tuning_gives_one_warning(tmp_path: Path) -> None:
 def test_policy_path_outside_the_output(tmp_path: Path, path: str) -> None:
     case = write_case(tmp_path, config=put("policy", {"path": path}))
     only(case, "InvalidValue", field="policy.path", value=path)
+
+
+def test_policy_options(tmp_path: Path) -> None:
+    case = load(write_case(tmp_path / "plain"))
+    assert case.policy == PolicyOptions()
+    checkpointing = {"enabled": True, "interval_iterations": 4, "initial_iteration": 3}
+    section = {"path": "./a/../kept", "mode": "resume", "checkpointing": checkpointing}
+    policy = load(write_case(tmp_path / "resumed", config=put("policy", section))).policy
+    assert policy == PolicyOptions(path="kept", mode="resume", checkpointing=CheckpointOptions(4, 3))
+    assert policy.checkpointing is not None
+    assert [i for i in range(1, 13) if policy.checkpointing.due(i)] == [3, 7, 11]
+    checkpointing |= {"initial_iteration": None, "store_basis": False, "compress": False}
+    policy = load(write_case(tmp_path / "small", config=put("policy", section))).policy
+    assert policy.checkpointing == CheckpointOptions(4, 0, store_basis=False, compress=False)
+    assert [i for i in range(1, 13) if policy.checkpointing.due(i)] == [4, 8, 12]
+    checkpointing["enabled"] = False
+    assert load(write_case(tmp_path / "off", config=put("policy", section))).policy.checkpointing is None
+
+
+@pytest.mark.parametrize(
+    ("section", "field"),
+    [
+        ({"mode": "again"}, "policy.mode"),
+        (
+            {"checkpointing": {"enabled": True, "interval_iterations": 0}},
+            "policy.checkpointing.interval_iterations",
+        ),
+    ],
+)
+def test_impossible_policy_options(tmp_path: Path, section: dict, field: str) -> None:
+    only(write_case(tmp_path, config=put("policy", section)), "InvalidValue", field=field)
 
 
 def test_boundary_policy(tmp_path: Path) -> None:

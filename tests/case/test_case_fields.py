@@ -182,9 +182,6 @@ def test_entity_without_readable_id(tmp_path: Path) -> None:
 UNSUPPORTED = [
     ("config", "training.enabled", False, "without training"),
     ("config", "training.scenario_source", {"inflow": {"scheme": "historical"}}, "in_sample"),
-    ("config", "policy", {"mode": "resume"}, "stored policy"),
-    ("config", "policy", {"path": "elsewhere"}, "path"),
-    ("config", "policy", {"checkpointing": {"enabled": True, "interval_iterations": 5}}, "checkpointing"),
     ("config", "exports", {"states": True}, "exporting"),
     ("stages", "stages.0.sampling_method", "lhs", "sampling method"),
     ("stages", "policy_graph.type", "cyclic", "cyclic"),

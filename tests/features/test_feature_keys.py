@@ -23,9 +23,8 @@ NEUTRAL = {
             "training.scenario_source.inflow.scheme",
             "training.scenario_source.load.scheme",
         ),
-        *("training.scenario_source.ncs.scheme", "training.scenario_source.openings.source", "policy.mode"),
+        *("training.scenario_source.ncs.scheme", "training.scenario_source.openings.source"),
         *("exports.states", "exports.stochastic", "exports.fpha_deviation_points"),
-        "policy.checkpointing.enabled",
         # Details of what its own key switches on, with a warning or a refusal.
         *("simulation.", "policy.checkpointing.", "upper_bound_evaluation.", "training.parallelism."),
     },

@@ -109,7 +109,10 @@ def _check_stopping(config: ConfigFile, reporter: Reporter) -> None:
             _refuse(
                 "has neither tolerance nor relative_tolerance", field, None, "Give one of them.", reporter
             )
-        _check_gap_bound(rule, config.training.selection, field, reporter)
+        evaluation = config.upper_bound_evaluation
+        evaluated = evaluation is not None and bool(evaluation.enabled and evaluation.interval_iterations)
+        if rule.bound == "statistical" or not evaluated:
+            _check_gap_bound(rule, config.training.selection, field, reporter)
 
 
 def _check_gap_bound(
@@ -122,7 +125,8 @@ def _check_gap_bound(
             "is a gap rule, which needs an exact upper bound",
             field,
             "gap",
-            'Use "selection": {"method": "enumerated"} or "bound": "statistical", or remove the rule.',
+            'Use "selection": {"method": "enumerated"}, upper_bound_evaluation with interval_iterations, or '
+            '"bound": "statistical".',
             reporter,
         )
     elif selection.forward_passes < 2:

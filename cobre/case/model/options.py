@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 InflowMethod = Literal["none", "penalty", "truncation", "truncation_with_penalty"]
+PolicyMode = Literal["fresh", "warm_start", "resume"]
 ClassName = Literal["inflow", "load", "ncs"]
 """What noise is about: inflow of hydros, load of buses, availability of non-controllable sources."""
 Scheme = Literal["in_sample", "out_of_sample", "external", "historical"]
@@ -158,12 +159,35 @@ class SimulationOptions:
 
 
 @dataclass(frozen=True)
+class CheckpointOptions:
+    """When training writes checkpoints, and what is in them."""
+
+    interval_iterations: int
+    initial_iteration: int = 0
+    """First iteration with a checkpoint; 0 = the interval."""
+    store_basis: bool = True
+    """Whether starting bases are stored; without them a resume is not bit for bit."""
+    compress: bool = True
+
+    def due(self, iteration: int) -> bool:
+        """Whether a checkpoint follows ``iteration`` (from 1)."""
+        after = iteration - self.initial_iteration
+        return after >= 0 and after % self.interval_iterations == 0
+
+
+@dataclass(frozen=True)
 class PolicyOptions:
-    """Where cuts come from besides training."""
+    """Where the policy is kept, and where cuts come from besides training."""
 
     boundary_path: Path | None = None
     """Policy directory whose cuts value the final state; ``None`` = the end is worth nothing."""
     boundary_strict: bool = False
+    path: str = "policy"
+    """Folder of the policy inside the output directory, with ``/`` and without ``.`` or ``..``."""
+    mode: PolicyMode = "fresh"
+    """What training starts from: nothing, the cuts of the stored policy, or the last checkpoint."""
+    checkpointing: CheckpointOptions | None = None
+    """``None`` = no checkpoints."""
 
 
 @dataclass(frozen=True)

@@ -359,16 +359,17 @@ class Modeling(FormatModel):
 class Checkpointing(FormatModel):
     """When to write checkpoints; the other keys matter only when enabled."""
 
-    enabled: Annotated[bool | None, unsupported("checkpointing", False)] = None
-    """Whether checkpoints are written; false unless given, and true is not supported yet."""
+    enabled: bool | None = None
+    """Whether checkpoints are written; false unless given."""
     initial_iteration: Count | None = None
-    """First iteration with a checkpoint."""
+    """First iteration with a checkpoint; the interval unless given."""
     interval_iterations: PositiveCount | None = None
     """Iterations between two checkpoints; required when enabled."""
     store_basis: bool | None = None
-    """Whether simplex bases are stored with the cuts."""
+    """Whether starting bases are stored too; true unless given. Without them training goes on validly after a
+    resume, but not bit for bit as if it had not stopped."""
     compress: bool | None = None
-    """Whether checkpoints are compressed."""
+    """Whether checkpoints are compressed; true unless given."""
 
 
 _CLEARED = ("training", "simulation")
@@ -408,18 +409,13 @@ class Boundary(FormatModel):
 
 
 class Policy(FormatModel):
-    """Section ``policy``; only a fresh policy at the default place is honoured."""
+    """Section ``policy``."""
 
-    path: Annotated[
-        str | None,
-        AfterValidator(_check_policy_path),
-        unsupported("a policy path of one's own", "./policy", "policy"),
-    ] = None
+    path: Annotated[str | None, AfterValidator(_check_policy_path)] = None
     """Folder of the policy, relative to the output directory; ``./policy`` unless given."""
-    mode: Annotated[
-        Literal["fresh", "warm_start", "resume"] | None, unsupported("starting from a stored policy", "fresh")
-    ] = None
-    """What training starts from; ``fresh`` unless given."""
+    mode: Literal["fresh", "warm_start", "resume"] | None = None
+    """What training starts from: nothing, the cuts of the stored policy, or the last checkpoint; ``fresh``
+    unless given."""
     checkpointing: Checkpointing | None = None
     """When the policy is saved while training goes on."""
     boundary: Boundary | None = None
