@@ -62,7 +62,7 @@ def openings_files(by_stage: Sequence[Sequence[Sequence[float]]], passes: int, i
         varies = deviation[-1] > 0
         noise = np.where(varies, (inflow - mean[-1]) / np.where(varies, deviation[-1], 1.0), 0.0)
         rows += [(stage, *place, float(value)) for place, value in np.ndenumerate(noise)]
-    stage_ids, opening, plant, value = zip(*((s, o, p, v) for s, (o, p), v in _unpacked(rows)), strict=True)
+    stage_ids, opening, plant, value = zip(*rows, strict=True)
     settings = config(passes, iterations)
     settings["training"]["scenario_source"] = {"openings": {"source": "file"}}
     return {
@@ -79,10 +79,6 @@ def openings_files(by_stage: Sequence[Sequence[Sequence[float]]], passes: int, i
             }
         ),
     }
-
-
-def _unpacked(rows: list[Any]) -> list[tuple[int, tuple[int, int], float]]:
-    return [(row[0], (row[1], row[2]), row[3]) for row in rows]
 
 
 def known_files(by_stage: Sequence[Sequence[float]], passes: int, iterations: int) -> Files:
@@ -157,7 +153,7 @@ def reservoir_year(random: bool) -> Files:
     if random:
         around = [-2.0] * 3 + [0.0] * 4 + [5.0] * 3
         inflow = openings_files(
-            [[[week + change] for change in around] for week in WEEKLY_INFLOW], passes=2, iterations=120
+            [[[week + change] for change in around] for week in WEEKLY_INFLOW], passes=4, iterations=100
         )
     else:
         inflow = known_files([[week] for week in WEEKLY_INFLOW], passes=1, iterations=40)
