@@ -11,6 +11,7 @@ import pytest
 from json_schema import faults
 
 import cobre.case
+import cobre.sddp
 from cobre.case import layout
 from cobre.case.documents import encode_json
 from cobre.case.format import describe
@@ -195,3 +196,17 @@ def test_water_is_scarce_but_not_absent() -> None:
         hydro = sum(entry["generation"]["max_generation_mw"] for entry in case[layout.HYDROS]["hydros"])
         assert 0.6 * load < thermal < 0.8 * load
         assert hydro > 0.8 * load
+
+
+@pytest.mark.parametrize("options", ODD.values(), ids=ODD)
+def test_it_can_be_operated_in_a_drought_from_empty_reservoirs(options: SyntheticOptions) -> None:
+    files = build(options)
+    for entry, plant in zip(
+        files[layout.INITIAL_CONDITIONS]["storage"], files[layout.HYDROS]["hydros"], strict=True
+    ):
+        entry["value_hm3"] = plant["reservoir"]["min_storage_hm3"]
+    wet = cobre.sddp.train(cobre.case.build(files), iterations=2)
+    inflow = files[layout.INFLOW_STATS]
+    dry = inflow.set_column(2, "mean_m3s", [[0.0] * len(inflow)])
+    drought = cobre.sddp.train(cobre.case.build({**files, layout.INFLOW_STATS: dry}), iterations=2)
+    assert 0 < wet.lower_bound < drought.lower_bound
