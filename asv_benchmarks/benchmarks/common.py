@@ -1,4 +1,4 @@
-"""What the benchmarks share: where the examples are, and running Python in a process of its own."""
+"""What the benchmarks share: where cases come from, and running Python in a process of its own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cobre.case import Case
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -27,3 +31,12 @@ def train(name: str, *options: str) -> None:
     """Train an example by the command line, as a user does."""
     with tempfile.TemporaryDirectory() as output:
         run_python("-m", "cobre", "train", str(example(name)), "--output", output, "--quiet", *options)
+
+
+def synthetic_case(size: str) -> Case:
+    """Return the synthetic case of a named size: small, mid or large."""
+    import cobre.case
+    from cobre.case.templates.synthetic import build
+    from cobre.case.templates.synthetic_options import SIZES
+
+    return cobre.case.build(build(SIZES[size]))

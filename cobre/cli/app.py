@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from cobre._version import __version__
+from cobre.cli import synthetic
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import run_command
@@ -100,6 +101,7 @@ class TemplateName(str, enum.Enum):
     CASCADE = "cascade"
     FOUR_REGION = "four-region"
     WEEKLY = "weekly"
+    SYNTHETIC = "synthetic"
 
 
 app = typer.Typer(
@@ -234,7 +236,8 @@ def _validate(
 @app.command(
     "init",
     help=_INIT_HELP,
-    epilog="Examples:\n\ncobre init --list\n\ncobre init my-case --template cascade\n\n" + _EXIT_CODES,
+    epilog="Examples:\n\ncobre init --list\n\ncobre init my-case --template cascade\n\n"
+    "cobre init big --template synthetic --size mid --hydros 60 --stages 24 --seed 7\n\n" + _EXIT_CODES,
 )
 def _init(
     directory: Annotated[
@@ -248,18 +251,47 @@ def _init(
         bool,
         typer.Option("--force", help="Replace files of the same names in a directory that is not empty."),
     ] = False,
+    size: synthetic.Size = None,
+    hydros: synthetic.Hydros = None,
+    thermals: synthetic.Thermals = None,
+    buses: synthetic.Buses = None,
+    stages: synthetic.Stages = None,
+    blocks: synthetic.Blocks = None,
+    openings: synthetic.Openings = None,
+    order: synthetic.Order = None,
+    correlation: synthetic.Correlation = None,
+    fpha_share: synthetic.FphaShare = None,
+    forward_passes: synthetic.ForwardPasses = None,
+    iterations: synthetic.Iterations = None,
+    seed: synthetic.Seed = None,
     output_format: FormatOption = OutputFormat.HUMAN,
     quiet: QuietOption = False,
 ) -> int:
     """Run ``cobre init``."""
     from cobre.cli.init import init_command, list_command
 
+    sizes = {
+        "hydros": hydros,
+        "thermals": thermals,
+        "buses": buses,
+        "stages": stages,
+        "blocks": blocks,
+        "openings": openings,
+        "order": order,
+        "correlation": correlation,
+        "fpha_share": fpha_share,
+        "forward_passes": forward_passes,
+        "iterations": iterations,
+        "seed": seed,
+    }
+
     view = make_view("init", output_format, quiet=quiet)
     if list_templates:
         return run_command("init", view, list_command)
     if directory is None:
         raise typer.BadParameter("give the directory of the new case", param_hint="DIR")
-    return run_command("init", view, lambda outcome: init_command(directory, template.value, force, outcome))
+    chosen = synthetic.choose_template(template.value, size, sizes)
+    return run_command("init", view, lambda outcome: init_command(directory, chosen, force, outcome))
 
 
 @app.command(

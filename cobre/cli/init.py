@@ -24,7 +24,7 @@ def list_command(outcome: Outcome) -> None:
     outcome.show = lambda console: _show(console, "Templates", rows)
 
 
-def init_command(directory: Path, template_name: str, force: bool, outcome: Outcome) -> None:
+def init_command(directory: Path, template: Template, force: bool, outcome: Outcome) -> None:
     """Carry out ``cobre init``: write the case of a template and a README.md beside it.
 
     Raises
@@ -32,9 +32,6 @@ def init_command(directory: Path, template_name: str, force: bool, outcome: Outc
     ConfigurationError
         When the directory cannot be used: it is a file, or holds something and ``force`` is not given.
     """
-    from cobre.case.templates import TEMPLATES
-
-    template = TEMPLATES[template_name]
     existing = _look(directory)
     if existing and not force:
         raise ConfigurationError(

@@ -89,3 +89,50 @@ def test_places_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "give the directory" in capsys.readouterr().err
     assert main(["init", str(tmp_path / "case"), "--template", "nothing"]) == 1
     assert not (tmp_path / "case").exists()
+
+
+def test_a_synthetic_case_of_any_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = [
+        "--size",
+        "mid",
+        "--hydros",
+        "7",
+        "--stages",
+        "3",
+        "--blocks",
+        "2",
+        "--openings",
+        "4",
+        "--seed",
+        "5",
+    ]
+    case = tmp_path / "case"
+    assert main(["init", str(case), "--template", "synthetic", *options, "--quiet"]) == 0
+    assert main(["validate", str(case), "--output-format", "json"]) == 0
+    assert strict_json(capsys.readouterr().out)["warnings"] == []
+    hydros = json.loads((case / "system/hydros.json").read_text(encoding="utf-8"))["hydros"]
+    stages = json.loads((case / "stages.json").read_text(encoding="utf-8"))["stages"]
+    assert (len(hydros), len(stages), len(stages[0]["blocks"]), stages[0]["num_openings"]) == (7, 3, 2, 4)
+    again = tmp_path / "again"
+    told = (case / "README.md").read_text(encoding="utf-8")
+    command = next(text for text in told.splitlines() if "cobre init DIR" in text).split()[3:]
+    assert main(["init", str(again), *command, "--quiet"]) == 0
+    assert snapshot(again) == snapshot(case)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--hydros", "5"],
+        ["--template", "cascade", "--size", "mid"],
+        ["--template", "synthetic", "--hydros", "0"],
+        ["--template", "synthetic", "--order", "13"],
+        ["--template", "synthetic", "--fpha-share", "1.5"],
+    ],
+)
+def test_options_that_do_not_fit_the_template(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", str(tmp_path / "case"), *options]) == 1
+    assert next(word for word in reversed(options) if word.startswith("--")) in capsys.readouterr().err
+    assert not (tmp_path / "case").exists()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cobre.case.templates import cascade, four_region, toy, weekly
+from cobre.case.templates import cascade, four_region, synthetic, toy, weekly
 from cobre.case.templates.parts import Files
+from cobre.case.templates.synthetic_options import SIZES, SyntheticOptions
 
 _README = """# {title}
 
@@ -57,6 +58,18 @@ class Template:
         return _README.format(title=self.title, about=self.about.strip(), numbers=self.numbers.strip())
 
 
+def synthetic_template(options: SyntheticOptions) -> Template:
+    """Return the template of a synthetic system of the sizes asked for."""
+    return Template(
+        "synthetic",
+        synthetic.TITLE,
+        synthetic.SUMMARY,
+        synthetic.about(options),
+        synthetic.numbers(options),
+        lambda: synthetic.build(options),
+    )
+
+
 TEMPLATES = {
     name: Template(name, module.TITLE, module.SUMMARY, module.ABOUT, module.NUMBERS, module.build)
     for name, module in (
@@ -65,5 +78,5 @@ TEMPLATES = {
         ("four-region", four_region),
         ("weekly", weekly),
     )
-}
-"""Every template by name."""
+} | {"synthetic": synthetic_template(SIZES["small"])}
+"""Every template by name; the synthetic one in its default size."""
