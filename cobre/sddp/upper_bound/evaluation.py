@@ -203,9 +203,8 @@ class _Recursion:
                 finally:
                     self._close(following)
                     following = here
-            root = (
-                len(self.graph.stage_start) - 1
-            )  # the measure of the first openings stands behind the stages'
+            # Behind the stages' own stands the measure of the first openings.
+            root = len(self.graph.stage_start) - 1
             value = self._outcome(root, initial_state, following, [(0, 1.0)])
             if math.isinf(value) and self.reason is None:
                 self.reason = (
