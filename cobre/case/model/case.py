@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from cobre.case.editing import CaseEditor
     from cobre.case.summary import CaseSummary
+    from cobre.stochastic.report import StochasticReport
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +105,12 @@ class Case:
         from cobre.case.summary import summarize
 
         return summarize(self)
+
+    def stochastic(self) -> StochasticReport:
+        """Fit the inflow model, draw the opening tree and tell of both; ``print`` shows it as a table."""
+        from cobre.stochastic.report import stochastic_report
+
+        return stochastic_report(self)
 
     def __repr__(self) -> str:
         counts = (
