@@ -177,7 +177,9 @@ class StochasticReport:
                 f"{len(self.inflow.fit.reductions)}; without autoregression: {origin.white_noise_fallbacks}"
             )
         if self.correlation is not None:
-            rows["profiles"] = ", ".join(self.correlation.profiles)
+            names = list(self.correlation.profiles)
+            more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+            rows["profiles"] = ", ".join(names[:4]) + more
         span = str(few) if few == many else f"{few} to {many}"
         rows["opening tree"] = (
             f"openings a node: {span}, nodes: {len(openings)}, entities: {self.tree.noise.shape[1]}; "
@@ -186,7 +188,8 @@ class StochasticReport:
         noise = self.tree.noise[~np.isnan(self.tree.noise)]
         if noise.size:
             rows["noise"] = (
-                f"mean {noise.mean():.4f}, deviation {noise.std():.4f}, {noise.min():.3f} .. {noise.max():.3f}"
+                f"mean {noise.mean():.4f}, standard deviation {noise.std():.4f}, "
+                f"from {noise.min():.3f} to {noise.max():.3f}"
             )
         return rows
 
@@ -219,8 +222,8 @@ class StochasticReport:
     def __repr__(self) -> str:
         stages, hydros = self.inflow.base_m3s.shape
         return (
-            f"StochasticReport({self.case.path.name!r}: {self.inflow.path}, {stages} stages, {hydros} hydros, "
-            f"largest order {int(self.inflow.order.max(initial=0))}, {self.tree.noise.shape[0]} openings)"
+            f"StochasticReport({self.case.path.name!r}: {self.inflow.path}, {stages} stages, "
+            f"{hydros} hydros, largest order {int(self.inflow.order.max(initial=0))}, {self.tree.noise.shape[0]} openings)"
         )
 
 

@@ -54,9 +54,9 @@ class FitQuality:
     def deviations(self) -> dict[str, FloatArray]:
         """Return generated less observed (without a history: stated) by (season or stage, hydro).
 
-        ``mean`` is a share of the observed mean or standard deviation, whichever is larger, ``std`` of the
-        standard deviation, NaN where that is 0; ``lag1`` is a difference; ``spatial`` is the largest difference
-        of a plant's correlations with others. The last two are NaN without observations.
+        ``mean`` is a share of the observed mean or standard deviation, whichever is larger, ``std`` one of the
+        standard deviation, NaN where that is 0; ``lag1`` is a difference; ``spatial`` is the largest one of a
+        plant's correlations with others. The last two are NaN without observations.
         """
         seen = self.count > 0
         mean = np.where(seen, self.observed_mean_m3s, self.stated_mean_m3s)

@@ -131,7 +131,7 @@ def _season_cycle(
             for values in (standard.mean, standard.std, standard.phi, annual)
             for position in own
         ):
-            # The share of the noise settles in the course of the study: the latest stage speaks for all years.
+            # The share of the noise settles in the course of the study: the latest stage speaks for all.
             last = own[-1]
             stages.append(last)
             mean.append(standard.mean[last])

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 from cobre.case.documents import CaseDocuments
 from cobre.case.model.generic import GenericRow
 from cobre.case.model.horizon import PolicyGraph, PostStudyStage, SeasonMap, Stage
-from cobre.case.model.options import EstimationOptions, PolicyOptions, SimulationOptions, TrainingOptions
+from cobre.case.model.options import (
+    EstimationOptions,
+    ExportOptions,
+    PolicyOptions,
+    SimulationOptions,
+    TrainingOptions,
+)
 from cobre.case.model.production import EvaporationModel, ProductionModel
 from cobre.case.model.scenarios import Scenarios
 from cobre.case.model.stage_data import StageData
@@ -79,6 +85,7 @@ class Case:
     policy: PolicyOptions = field(default_factory=PolicyOptions)
     estimation: EstimationOptions = field(default_factory=EstimationOptions)
     simulation: SimulationOptions = field(default_factory=SimulationOptions)
+    exports: ExportOptions = field(default_factory=ExportOptions)
     warnings: tuple[Problem, ...] = ()
     documents: CaseDocuments | None = field(default=None, repr=False)
 
