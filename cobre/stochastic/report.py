@@ -223,7 +223,8 @@ class StochasticReport:
         stages, hydros = self.inflow.base_m3s.shape
         return (
             f"StochasticReport({self.case.path.name!r}: {self.inflow.path}, {stages} stages, "
-            f"{hydros} hydros, largest order {int(self.inflow.order.max(initial=0))}, {self.tree.noise.shape[0]} openings)"
+            f"{hydros} hydros, largest order {int(self.inflow.order.max(initial=0))}, "
+            f"{self.tree.noise.shape[0]} openings)"
         )
 
 

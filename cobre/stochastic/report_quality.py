@@ -54,7 +54,7 @@ class FitQuality:
     def deviations(self) -> dict[str, FloatArray]:
         """Return generated less observed (without a history: stated) by (season or stage, hydro).
 
-        ``mean`` is a share of the observed mean or standard deviation, whichever is larger, ``std`` one of the
+        ``mean`` is a share of the observed mean or standard deviation, whichever is larger, ``std`` of the
         standard deviation, NaN where that is 0; ``lag1`` is a difference; ``spatial`` is the largest one of a
         plant's correlations with others. The last two are NaN without observations.
         """
