@@ -143,6 +143,8 @@ def _root(
     epilog="Examples:\n\ncobre train examples/random-inflow\n\n"
     "cobre train CASE --iterations 50 --threads 4 --output results\n\n"
     "cobre train CASE --ranks 4\n\nmpiexec -n 4 python -m cobre.sddp train CASE\n\n"
+    "cobre train CASE --ranks 4 --checkpoint-every 10\n\n"
+    "cobre train CASE --resume --iterations 200\n\n"
     "cobre train CASE --output-format json > result.json\n\n" + _EXIT_CODES,
 )
 def _train(
@@ -192,6 +194,37 @@ def _train(
             "it up (mpiexec, cobre launch, COBRE_COMM_BACKEND).",
         ),
     ] = TrainBackend.AUTO,
+    checkpoint_every: Annotated[
+        int | None,
+        typer.Option(
+            "--checkpoint-every",
+            min=1,
+            max=_MAX_ITERATIONS,
+            metavar="N",
+            help="Write a checkpoint to OUTPUT/checkpoints every N iterations and at the end; default as the "
+            "case says. When training is stopped by a signal one is written in any case.",
+        ),
+    ] = None,
+    keep_checkpoints: Annotated[
+        int | None,
+        typer.Option("--keep-checkpoints", min=1, max=1000, metavar="K", help="The last K stay; default 3."),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on from the last checkpoint: the same bytes as a run that was never stopped, on any "
+            "number of ranks. The limit of iterations counts those before.",
+        ),
+    ] = False,
+    warm_start: Annotated[
+        Path | None,
+        typer.Option(
+            "--warm-start",
+            metavar="POLICY",
+            help="Start with the cuts of a policy directory (of cobre or cobre-rs), and count from 1.",
+        ),
+    ] = None,
     output_format: Annotated[
         StreamFormat,
         typer.Option(
@@ -208,7 +241,21 @@ def _train(
     from cobre.cli.train import TrainRequest, train_command
 
     view = RankView(make_view("train", output_format, quiet=quiet, progress=not no_progress))
-    request = TrainRequest(case, output, iterations, seed, threads, ranks, backend.value)
+    if resume and warm_start is not None:
+        raise typer.BadParameter("--resume and --warm-start exclude each other", param_hint="--warm-start")
+    request = TrainRequest(
+        case,
+        output,
+        iterations,
+        seed,
+        threads,
+        ranks,
+        backend.value,
+        resume,
+        warm_start,
+        checkpoint_every,
+        keep_checkpoints,
+    )
     return run_command("train", view, lambda outcome: train_command(request, view, outcome))
 
 

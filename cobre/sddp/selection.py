@@ -21,12 +21,14 @@ function of the pool and the visited states.
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numba import njit, prange
+from numpy.typing import NDArray
 
 from cobre.case.model import CutSelection
 from cobre.lp.arrays import B8_2D, F64_2D, F64_3D, I32_2D, I64_1D, I64_2D, CutPool
@@ -232,6 +234,40 @@ class CutSelector:
             for stage, row in enumerate(self.arrays.report)
             if 0 < stage < self.stages - 1
         )
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """Return what later selections depend on besides the pool, for a checkpoint; empty where nothing."""
+        if not self.drops_cuts:
+            return {}
+        arrays, seen = self.arrays, int(self.arrays.num_visited.max(initial=0))
+        used = int(self.pool.num_cuts.max(initial=0))
+        return {
+            "selection_visited": arrays.visited[:, :seen].copy(),
+            "selection_visited_node": arrays.visited_node[:, :seen].copy(),
+            "selection_num_visited": arrays.num_visited.copy(),
+            "selection_last_active": arrays.last_active[:, :used].copy(),
+            "selection_times_active": arrays.times_active[:, :used].copy(),
+        }
+
+    def remember(self, memory: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what :meth:`memory` gave, from a run of the same study.
+
+        Raises
+        ------
+        ValueError
+            When an array has a shape that the study does not give it.
+        """
+        if not self.drops_cuts:
+            return
+        arrays = self.arrays
+        for name, target in (
+            ("selection_visited", arrays.visited),
+            ("selection_visited_node", arrays.visited_node),
+            ("selection_last_active", arrays.last_active),
+            ("selection_times_active", arrays.times_active),
+        ):
+            target[:, : memory[name].shape[1]] = memory[name]
+        arrays.num_visited[:] = memory["selection_num_visited"]
 
     def _is_due(self, iteration: int) -> bool:
         return self.options.method in _BY_STATE and iteration % self.options.check_frequency == 0
