@@ -132,7 +132,7 @@ def _train_started_ranks(request: TrainRequest, ranks: int, view: View, outcome:
 
 
 def storage_of(case: Case, request: TrainRequest, output: Path) -> Storage:
-    """Return where checkpoints go and what training starts from: as the options say, else as the case does."""
+    """Return where checkpoints go and what training starts from, by the options, else by the case."""
     from cobre.case.model import CheckpointOptions
     from cobre.sddp.persistence import KEEP_LAST, Storage
 
