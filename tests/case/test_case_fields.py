@@ -185,12 +185,11 @@ UNSUPPORTED = [
     ("config", "training.cut_selection", {"selection": {"method": "level1"}}, "cut selection"),
     ("config", "training.cut_selection", {"max_active_per_stage": 10}, "active cuts"),
     ("config", "training.cut_selection", {"row_activity_tolerance": 1e-6}, "row activity"),
-    ("config", "training.scenario_source", {"inflow": {"scheme": "historical"}}, "in_sample"),
     ("config", "policy", {"mode": "resume"}, "stored policy"),
     ("config", "policy", {"path": "elsewhere"}, "path"),
     ("config", "policy", {"checkpointing": {"enabled": True, "interval_iterations": 5}}, "checkpointing"),
     ("config", "exports", {"states": True}, "exporting"),
-    ("stages", "stages.0.sampling_method", "lhs", "sampling method"),
+    ("stages", "stages.0.sampling_method", "selective", "representative openings"),
     ("stages", "policy_graph.type", "cyclic", "cyclic"),
 ]
 

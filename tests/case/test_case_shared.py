@@ -28,7 +28,7 @@ def folder_of(prefix: str) -> Path:
 
 @pytest.mark.parametrize(
     "prefix",
-    ["d01", "d02", "d03", "d04", "d06", "d08", "d09", "d11", "d13", "d15", "d20", "d24", "d25", "1dtoy"],
+    ["d01", "d02", "d03", "d04", "d06", "d08", "d09", "d11", "d13", "d15", "d20", "d24", "d25", "d28", "1dtoy"],
 )
 def test_supported_cases_load(prefix: str) -> None:
     case = load(folder_of(prefix))
@@ -42,7 +42,6 @@ def test_supported_cases_load(prefix: str) -> None:
         ("d16", ["autoregressive inflow models"]),
         ("d19", ["autoregressive inflow models"]),
         ("d26", ["estimating inflow models", "inflow_history.parquet"]),
-        ("d28", ["external", "in_sample"]),
     ],
 )
 def test_other_cases_are_refused_by_feature(prefix: str, features: list[str]) -> None:

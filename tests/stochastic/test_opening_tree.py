@@ -134,29 +134,12 @@ def test_stages_without_a_season_share_nothing():
     np.testing.assert_array_equal(tree.noise[3:], noise_oracle(42, 3, 1, 1))
 
 
-@pytest.mark.parametrize("method", ["none", "penalty"])
-def test_negative_inflow_stays_without_truncation(method):
+@pytest.mark.parametrize("method", ["none", "penalty", "truncation", "truncation_with_penalty"])
+def test_negative_inflow_stays_in_the_tree(method):
     case = make_case([make_stage(0, 20)], inflow_mean=5.0, inflow_std=10.0, inflow_method=method)
     tree = build_opening_tree(case)
     np.testing.assert_array_equal(tree.inflow_m3s, 5.0 + 10.0 * tree.noise)
     assert tree.inflow_m3s.min() < 0.0
-
-
-@pytest.mark.parametrize("method", ["truncation", "truncation_with_penalty"])
-def test_truncation_raises_noisy_inflow_to_zero_only(method):
-    case = make_case(
-        [make_stage(0, 20)],
-        hydro_ids=(0, 1, 2),
-        inflow_mean=[5.0, -5.0, -5.0],
-        inflow_std=[10.0, 10.0, 0.0],
-        inflow_method=method,
-    )
-    tree = build_opening_tree(case)
-    raw = np.array([5.0, -5.0]) + 10.0 * tree.noise[:, :2]
-    assert (raw < 0.0).any(axis=0).all()
-    assert (raw > 0.0).any(axis=0).all()
-    np.testing.assert_array_equal(tree.inflow_m3s[:, :2], np.where(raw < 0.0, 0.0, raw))
-    np.testing.assert_array_equal(tree.inflow_m3s[:, 2], np.full(20, -5.0))
 
 
 def test_load_noise_follows_the_hydros_and_is_cut_at_zero():
