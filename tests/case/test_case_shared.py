@@ -28,7 +28,23 @@ def folder_of(prefix: str) -> Path:
 
 @pytest.mark.parametrize(
     "prefix",
-    ["d01", "d02", "d03", "d04", "d06", "d08", "d09", "d11", "d13", "d15", "d20", "d24", "d25", "d28", "1dtoy"],
+    [
+        "d01",
+        "d02",
+        "d03",
+        "d04",
+        "d06",
+        "d08",
+        "d09",
+        "d11",
+        "d13",
+        "d15",
+        "d20",
+        "d24",
+        "d25",
+        "d28",
+        "1dtoy",
+    ],
 )
 def test_supported_cases_load(prefix: str) -> None:
     case = load(folder_of(prefix))

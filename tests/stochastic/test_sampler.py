@@ -123,7 +123,9 @@ def test_fresh_noise_made_together(block):
             halton = oracle.halton(shared[1], PASSES, first_primes(dim).tolist())
             assert draw(sampler, 4, scenario, 1)[0][where] == halton[scenario]
             plain = [[int(f"{i:032b}"[::-1], 2)] for i in range(PASSES)]  # first dimension: bits reversed
-            assert draw(sampler, 4, scenario, 2)[0][where.start] == oracle.sobol(shared[2], plain)[scenario][0]
+            assert (
+                draw(sampler, 4, scenario, 2)[0][where.start] == oracle.sobol(shared[2], plain)[scenario][0]
+            )
 
 
 @pytest.mark.parametrize("method", ["lhs", "qmc_sobol", "owen_sobol", "owen_halton"])
