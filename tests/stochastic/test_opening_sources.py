@@ -82,7 +82,7 @@ def test_given_openings_are_used_as_they_are():
 
 
 def test_openings_follow_external_scenarios():
-    """Noise stays, mean and population deviation are those of the scenarios, and there are no more of them."""
+    """Noise stays, mean and population deviation are the scenarios', and there are no more openings."""
     case = make_case([make_stage(0, 3), make_stage(1, 9, month=2)], hydro_ids=(1, 2), bus_ids=(0, 1))
     plain = build_opening_tree(case)
     inflow = (np.array([[7.0, 8.0]]), np.array([[1.0, 5.0], [3.0, 5.0], [8.0, 5.0]]))
