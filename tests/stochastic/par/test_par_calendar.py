@@ -57,6 +57,16 @@ def test_weeks_without_observations_of_the_running_month() -> None:
     np.testing.assert_allclose([item["lag 1"][0] for item in found], [40.0] * 4 + [april] * 3, rtol=1e-14)
 
 
+def test_weeks_of_a_month_have_the_same_share_of_noise() -> None:
+    """Months, not weeks, build up correlation: the shares are those of monthly stages."""
+    weeks = week_stages(13, "2024-01-01")
+    recent = past_months([[50.0, 45.0]])
+    weekly = inflow_model(make_case(weeks, phi=constant_phi(13, 0.5, 0.3), recent=recent))
+    monthly = inflow_model(make_case(month_stages(3), phi=constant_phi(3, 0.5, 0.3), recent=recent))
+    month = [stage.start_date.month - 1 for stage in weeks]
+    np.testing.assert_allclose(weekly.sigma_m3s[:, 0], monthly.sigma_m3s[month, 0], rtol=1e-14)
+
+
 def test_quarters_after_months() -> None:
     months = month_stages(3)
     quarters = [
