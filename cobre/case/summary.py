@@ -190,7 +190,7 @@ def summarize(case: Case) -> CaseSummary:
         nodes=len(case.graph.nodes),
         graph="chain" if case.graph.is_chain else "nodes",
         uncertainty={
-            "inflow": _describe(sources.inflow_std_m3s, "inflow", case, "hydros"),
+            "inflow": _describe_inflow(case),
             "load": _describe(sources.load_std_mw, "load", case, "buses"),
             "non_controllable": _describe(sources.ncs_std, "ncs", case, "sources"),
         },
@@ -204,6 +204,14 @@ def summarize(case: Case) -> CaseSummary:
         generic_rows=sum(len(rows) for rows in case.generic),
         fits=_fits(case),
     )
+
+
+def _describe_inflow(case: Case) -> str:
+    sources = case.scenarios
+    if sources.has_inflow_stats or sources.inflow_history is None:
+        return _describe(sources.inflow_std_m3s, "inflow", case, "hydros")
+    methods = sorted({stage.sampling_method for stage in case.stages})
+    return f"noise as in the history at {_count(len(case.hydros), 'hydros')} ({', '.join(methods)})"
 
 
 def _describe(std: NDArray[np.float64], kind: ClassName, case: Case, word: str) -> str:

@@ -160,6 +160,7 @@ def test_history(tmp_path: Path) -> None:
         assert case.scenarios.estimation_path == "partial_estimation"
     case = load(write_case(tmp_path / "d", stages=with_months, inflow=None, extra={HISTORY: history()}))
     assert case.scenarios.estimation_path == "full_estimation"
+    assert case.summary().uncertainty["inflow"] == "noise as in the history at 2 hydros (saa)"
     errors = errors_of(write_case(tmp_path / "b", extra={HISTORY: history()}))
     pick(errors, "BusinessRuleViolation", file=HISTORY, rule="5b.21")
 
