@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from cobre.cli.directories import choose_output
 from cobre.cli.environment import default_threads, reserve_threads
-from cobre.cli.exit_codes import ExitCode
+from cobre.cli.exit_codes import ConfigurationError, ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import interrupted
 from cobre.cli.signals import Interrupts
@@ -99,7 +99,10 @@ def _train_alone(request: TrainRequest, view: View, outcome: Outcome) -> None:
 def _train_started_ranks(request: TrainRequest, ranks: int, view: View, outcome: Outcome) -> None:
     from cobre.sddp.study import refuse_nested_job
 
-    refuse_nested_job(ranks)
+    try:
+        refuse_nested_job(ranks)
+    except CobreError as error:
+        raise ConfigurationError(error.kind, error.message, error.context, error.suggestion) from None
     threads = request.threads or default_threads(ranks=ranks)
     if ranks * threads > usable_cpus():
         warn_of_threads(outcome, ranks * threads)
