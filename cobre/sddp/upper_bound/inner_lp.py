@@ -37,6 +37,8 @@ class InnerLp:
         self.lp_solves = 0
         self._offset = offset
         self._state_matrix = state_matrix(template)
+        # Openings that repeat (given with weights, say) are solved once; sorted ones are close to each other.
+        self._rhs, self._place = np.unique(template.opening_rhs, axis=0, return_inverse=True)
         self._model = HighsModel(template)
         self._rows = template.num_rows
         self._start: Basis | None = None
@@ -65,23 +67,23 @@ class InnerLp:
         if self._start is not None:
             return
         for state in states:
-            if self._solve(self.template.opening_rhs[0] + self._state_matrix @ state):
+            if self._solve(self._rhs[0] + self._state_matrix @ state):
                 self._start = self._model.basis(self.template.num_cols, self._rows)
                 return
 
     def values(self, state: FloatArray) -> FloatArray:
         """Return the optimal value ($) of every opening at an incoming ``state``.
 
-        ``inf`` for an opening without solution, and for all after it.
+        ``inf`` for an opening without solution, and for others, which are then not solved any more.
         """
-        rhs = self.template.opening_rhs + self._state_matrix @ state
+        rhs = self._rhs + self._state_matrix @ state
         self._model.restart(self._start)
         values = np.full(len(rhs), np.inf)
         for opening, row in enumerate(rhs):
             if not self._solve(row):
                 break
             values[opening] = self._model.objective() * self.template.cost_scale + self._offset
-        return values
+        return values[self._place.ravel()]
 
     def _solve(self, rhs: FloatArray) -> bool:
         self._model.set_row_bounds(0, rhs, rhs)
