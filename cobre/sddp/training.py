@@ -35,7 +35,7 @@ from cobre.sddp.persistence import Checkpointer, LoadedCuts, Storage, warm_cuts
 from cobre.sddp.policy import Policy
 from cobre.sddp.progress import IterationRecord, TrainingResult
 from cobre.sddp.selection import CutSelector, SelectionRecord
-from cobre.sddp.sharing import memory_bytes, shared_cut_pool
+from cobre.sddp.sharing import memory_bytes, share_stage_lps, shared_cut_pool
 from cobre.sddp.stopping import StoppingRules
 from cobre.sddp.threads import kernel_lock, use_threads
 from cobre.sddp.timing import RankTiming, WorkerInfo, iteration_timings, worker_infos
@@ -190,7 +190,7 @@ class _Session:
 
     def _allocate(self, resources: ExitStack) -> None:
         training = self.case.training
-        self.lp = lp_arrays.lp_arrays(self.scaled)
+        self.lp, self.lp_region = share_stage_lps(self.comm, lp_arrays.lp_arrays(self.scaled))
         self.graph = graph_arrays(self.case, self.tree.num_openings)
         self.passes = passes = len(self.graph.path_weight) or training.forward_passes
         self.loaded_cuts = 0 if self.boundary is None else len(self.boundary.intercepts)
