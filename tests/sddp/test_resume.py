@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kill_and_resume import try_often
 from studies import cascade_study, with_training
 
 from cobre.case.model import Case, CheckpointOptions, CutSelection, UpperBoundOptions
@@ -16,6 +17,7 @@ from cobre.sddp import Storage, TrainingResult, train
 from cobre.sddp.persistence import stored_policy
 
 LIMIT = 9
+EXAMPLE = Path(__file__).parents[2] / "examples" / "random-inflow"
 
 SELECTIONS = {
     "all": CutSelection(),
@@ -170,3 +172,9 @@ def test_a_warm_start_of_another_system_is_refused(tmp_path):
     with pytest.raises(ValidationError, match="does not know a state of the study"):
         train(larger, storage=Storage(warm_start=tmp_path / "policy"))
     assert np.isfinite(first.lower_bound)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_runs_that_were_killed_resume_to_the_same_bytes(ranks):
+    story = try_often(EXAMPLE, tries=3, ranks=ranks, iterations=30)
+    assert len(story) == 3
