@@ -1,8 +1,8 @@
 """Kill training at random moments and resume it.
 
-By hand: ``python tests/sddp/kill_and_resume.py CASE [TRIES [RANKS [ITERATIONS]]]``. Every try starts a run that
-writes checkpoints, kills all its processes by SIGKILL after a random time, resumes, and compares the policy
-with that of a run that nobody disturbed.
+By hand: ``python tests/sddp/kill_and_resume.py CASE [TRIES [RANKS [ITERATIONS]]]``. Every try starts a run
+that writes checkpoints, kills all its processes by SIGKILL after a random time, resumes, and compares the
+policy with that of a run that nobody disturbed.
 """
 
 from __future__ import annotations
