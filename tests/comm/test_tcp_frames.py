@@ -82,17 +82,13 @@ def test_every_bit_of_a_hello_counts():
     for place in range(len(message)):
         changed = bytearray(message)
         changed[place] ^= 1 << (place % 8)
-        if (place in range(6, 24) and place not in range(16, 24)) or place in range(28, 32):
-            continue  # fields of the header without a meaning in a handshake
-        if HEADER_BYTES + 9 <= place < HEADER_BYTES + 12:
-            continue  # padding
         with pytest.raises(Refused):
             read_hello(IDENTITY, bytes(changed), theirs)
 
 
 def test_every_bit_of_an_acknowledgement_counts():
     theirs, mine, _, acknowledgement = exchange()
-    for place in [*range(6), *range(16, 24), *range(HEADER_BYTES, HEADER_BYTES + 4), *range(72 - 32, 72)]:
+    for place in range(len(acknowledgement)):
         changed = bytearray(acknowledgement)
         changed[place] ^= 1 << (place % 8)
         with pytest.raises((Refused, FrameError)):
