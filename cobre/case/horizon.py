@@ -16,6 +16,7 @@ from cobre.case.model import (
     CheckpointOptions,
     CutSelection,
     EstimationOptions,
+    ExportOptions,
     GapRule,
     PolicyGraph,
     PolicyNode,
@@ -188,6 +189,11 @@ def resolve_estimation(config: ConfigFile) -> EstimationOptions:
     """Return how inflow models are estimated."""
     given = config.estimation.model_dump(exclude_none=True) if config.estimation is not None else {}
     return EstimationOptions(**given)
+
+
+def resolve_exports(config: ConfigFile) -> ExportOptions:
+    """Return what training writes besides its results."""
+    return ExportOptions(stochastic=config.exports is not None and config.exports.stochastic is True)
 
 
 def resolve_stages(file: StagesFile) -> tuple[Stage, ...]:

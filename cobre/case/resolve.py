@@ -11,6 +11,7 @@ from cobre.case.anticipated import post_study_stages
 from cobre.case.checks.initial import initial_storage
 from cobre.case.horizon import (
     resolve_estimation,
+    resolve_exports,
     resolve_graph,
     resolve_policy,
     resolve_seasons,
@@ -87,6 +88,7 @@ def resolve(
         policy=resolve_policy(path, config),
         estimation=resolve_estimation(config),
         simulation=resolve_simulation(config),
+        exports=resolve_exports(config),
     )
 
 

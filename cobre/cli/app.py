@@ -32,6 +32,7 @@ _HELP = (
     "cuts that says what stored water is worth, and writes it with its convergence as Parquet files.\n\n"
     "Start a case:    cobre init DIR --template toy\n\n"
     "Check a case:    cobre validate CASE\n\n"
+    "Inflow models:   cobre stochastic CASE\n\n"
     "Train a policy:  cobre train CASE --iterations 100 --output results"
 )
 _TRAIN_HELP = (
@@ -39,6 +40,11 @@ _TRAIN_HELP = (
     "The first run compiles the kernels, which takes about a minute ('cobre warmup' does so ahead); later "
     "runs load them. Ctrl-C or SIGTERM stops all ranks at the end of the iteration and keeps the results so "
     "far; a second one stops at once."
+)
+_STOCHASTIC_HELP = (
+    "Fit the inflow models of a case and draw its opening tree, without training, and tell of both: where "
+    "they come from, orders and coefficients, how well generated inflows repeat the observed ones, the "
+    "openings. The page with plots needs plotly: pip install 'cobre[report]'."
 )
 _INIT_HELP = (
     "Write a new case to start from: small, complete, ready to train, with a README.md that says what it is. "
@@ -278,6 +284,32 @@ def _validate(
 
     view = make_view("validate", output_format, quiet=quiet)
     return run_command("validate", view, lambda outcome: validate_command(case, outcome, lps=not no_lp))
+
+
+@app.command(
+    "stochastic",
+    help=_STOCHASTIC_HELP,
+    epilog="Examples:\n\ncobre stochastic CASE\n\ncobre stochastic CASE --output results\n\n"
+    "cobre stochastic CASE --output-format json > model.json\n\n" + _EXIT_CODES,
+)
+def _stochastic(
+    case: CaseArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="DIR",
+            help="Write DIR/stochastic (files that a case can use) and DIR/stochastic.html.",
+        ),
+    ] = None,
+    output_format: FormatOption = OutputFormat.HUMAN,
+    quiet: QuietOption = False,
+) -> int:
+    """Run ``cobre stochastic``."""
+    from cobre.cli.stochastic import stochastic_command
+
+    view = make_view("stochastic", output_format, quiet=quiet)
+    return run_command("stochastic", view, lambda outcome: stochastic_command(case, output, outcome))
 
 
 @app.command(

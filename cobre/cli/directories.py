@@ -11,7 +11,7 @@ from pathlib import Path
 from cobre.cli.exit_codes import ConfigurationError
 from cobre.errors import Problem
 
-_SUBDIRECTORIES = ("training", "policy")
+_SUBDIRECTORIES = ("training", "policy", "stochastic")
 _ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 

@@ -265,9 +265,11 @@ def load_case(request: TrainRequest, outcome: Outcome) -> Case | None:
 def _write(
     output: Path, case: Case, result: TrainingResult, started_at: datetime.datetime, status: str
 ) -> None:
-    from cobre.results import write_training
+    from cobre.results import write_stochastic, write_training
 
     write_training(output, case, result, started_at, now(), status)
+    if case.exports.stochastic:
+        write_stochastic(output, case.stochastic())
 
 
 def now() -> datetime.datetime:

@@ -28,7 +28,7 @@ _NO_MATTER: Final = frozenset(
         # Where files are, what was said while loading, figures for reports.
         *("path", "documents", "warnings", "energy"),
         # What training does besides making cuts, how long it goes on, and what is written.
-        *("simulation", "training.upper_bound"),
+        *("simulation", "exports", "training.upper_bound"),
         *(
             "training.iteration_limit",
             "training.stopping_rules",

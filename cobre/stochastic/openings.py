@@ -58,7 +58,7 @@ def fill_openings(seed: int, stage: Stage, windows: FloatArray, out: FloatArray)
     base, method = np.uint64(seed), stage.sampling_method
     together = np.uint64(stage_seed(base, stage.id))
     if method == "saa":
-        _fill_one_by_one(base, stage.id, out)
+        fill_one_by_one(base, stage.id, out)
     elif method == "historical_residuals":
         _fill_residuals(base, stage.id, windows, out)
     elif method == "lhs":
@@ -105,7 +105,8 @@ def halton_bases(dimensions: int) -> NDArray[np.int64]:
 
 
 @njit(cache=True, nogil=True)
-def _fill_one_by_one(seed: np.uint64, stage_id: int, out: FloatArray) -> None:
+def fill_one_by_one(seed: np.uint64, stage_id: int, out: FloatArray) -> None:
+    """Fill independent noise by (opening, place), with a generator for each opening."""
     for opening in range(out.shape[0]):
         fill_standard_normal(opening_seed(seed, opening, stage_id), out[opening])
 

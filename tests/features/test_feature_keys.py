@@ -24,7 +24,7 @@ NEUTRAL = {
             "training.scenario_source.load.scheme",
         ),
         *("training.scenario_source.ncs.scheme", "training.scenario_source.openings.source"),
-        *("exports.states", "exports.stochastic", "exports.fpha_deviation_points"),
+        *("exports.states", "exports.fpha_deviation_points"),
         # Details of what its own key switches on, with a warning or a refusal.
         *("simulation.", "policy.checkpointing.", "upper_bound_evaluation.", "training.parallelism."),
     },

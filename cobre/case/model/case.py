@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 from cobre.case.documents import CaseDocuments
 from cobre.case.model.generic import GenericRow
 from cobre.case.model.horizon import PolicyGraph, PostStudyStage, SeasonMap, Stage
-from cobre.case.model.options import EstimationOptions, PolicyOptions, SimulationOptions, TrainingOptions
+from cobre.case.model.options import (
+    EstimationOptions,
+    ExportOptions,
+    PolicyOptions,
+    SimulationOptions,
+    TrainingOptions,
+)
 from cobre.case.model.production import EvaporationModel, ProductionModel
 from cobre.case.model.scenarios import Scenarios
 from cobre.case.model.stage_data import StageData
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
 
     from cobre.case.editing import CaseEditor
     from cobre.case.summary import CaseSummary
+    from cobre.stochastic.report import StochasticReport
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +85,7 @@ class Case:
     policy: PolicyOptions = field(default_factory=PolicyOptions)
     estimation: EstimationOptions = field(default_factory=EstimationOptions)
     simulation: SimulationOptions = field(default_factory=SimulationOptions)
+    exports: ExportOptions = field(default_factory=ExportOptions)
     warnings: tuple[Problem, ...] = ()
     documents: CaseDocuments | None = field(default=None, repr=False)
 
@@ -104,6 +112,12 @@ class Case:
         from cobre.case.summary import summarize
 
         return summarize(self)
+
+    def stochastic(self) -> StochasticReport:
+        """Fit the inflow model, draw the opening tree and tell of both; ``print`` shows it as a table."""
+        from cobre.stochastic.report import stochastic_report
+
+        return stochastic_report(self)
 
     def __repr__(self) -> str:
         counts = (

@@ -191,6 +191,14 @@ class PolicyOptions:
 
 
 @dataclass(frozen=True)
+class ExportOptions:
+    """What training writes besides its results."""
+
+    stochastic: bool = False
+    """The stochastic model, in the form of input files."""
+
+
+@dataclass(frozen=True)
 class EstimationOptions:
     """How inflow models are estimated from history."""
 

@@ -423,12 +423,12 @@ class Policy(FormatModel):
 
 
 class Exports(FormatModel):
-    """Section ``exports``; nothing but "off" is honoured."""
+    """Section ``exports``: what is written besides results."""
 
     states: Annotated[bool | None, unsupported("exporting states", False)] = None
     """Whether visited states are written; false unless given."""
-    stochastic: Annotated[bool | None, unsupported("exporting the stochastic model", False)] = None
-    """Whether the stochastic model is written; false unless given."""
+    stochastic: bool | None = None
+    """Whether training writes the stochastic model, in the form of input files; false unless given."""
     fpha_deviation_points: Annotated[bool | None, unsupported("exporting FPHA deviations", False)] = None
     """Whether the error of fitted production functions is written; false unless given."""
 

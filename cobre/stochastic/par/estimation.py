@@ -7,6 +7,7 @@ only coefficients are, with coefficients of its own only statistics.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,10 +67,7 @@ def estimate(case: Case) -> StandardModel:
     if not scenarios.has_inflow_stats:
         mean = np.array([item.moments.mean[at] for item, at in zip(rows, spots, strict=True)])
         std = np.array([item.moments.std[at] for item, at in zip(rows, spots, strict=True)])
-    seasons: SeasonStatistics = {
-        season: (models[number].moments.mean[at], models[number].moments.std[at])
-        for season, (number, at) in place.items()
-    }
+    seasons = _season_statistics((item.series, item.moments) for item in models.values())
     if scenarios.ar_coefficients is not None:
         given = scenarios.annual
         return StandardModel(
@@ -116,6 +114,29 @@ def estimate_seasons(case: Case, calendar: StudyCalendar) -> dict[int, SeasonMod
             options.max_coefficient_magnitude,
         )
         found[number] = SeasonModels(series, moments, rho, fitted, annual)
+    return found
+
+
+def observed_seasons(case: Case) -> SeasonStatistics | None:
+    """Return what a history says of its seasons; ``None`` without one."""
+    history = case.scenarios.inflow_history
+    if history is None or not history.hydro.size:
+        return None
+    calendar = study_calendar(case.seasons, case.stages)
+    series = [
+        period_series(history, calendar.timelines[number].resolution, len(case.hydros))
+        for number in sorted(set(calendar.of_stage))
+    ]
+    return _season_statistics((part, season_moments(part)) for part in series)
+
+
+def _season_statistics(parts: Iterable[tuple[PeriodSeries, SeasonMoments]]) -> SeasonStatistics:
+    """Return mean and standard deviation by hydro for each season; NaN for plants without observations."""
+    found = {}
+    for series, moments in parts:
+        seen = moments.count > 0
+        mean, std = np.where(seen, moments.mean, np.nan), np.where(seen, moments.std, np.nan)
+        found.update({season: (mean[at], std[at]) for at, season in enumerate(series.season_ids)})
     return found
 
 

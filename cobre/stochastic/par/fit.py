@@ -24,6 +24,8 @@ class Reduction:
         Before and after.
     reason
         ``magnitude``, ``negative_first_coefficient`` or ``negative_contribution``.
+    contributions
+        Of the lags up to ``from_order``, before.
     """
 
     hydro: int
@@ -31,6 +33,7 @@ class Reduction:
     from_order: int
     to_order: int
     reason: str
+    contributions: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

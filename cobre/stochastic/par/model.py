@@ -19,7 +19,7 @@ from cobre.case.problems import short_ids
 from cobre.errors import Problem, ValidationError
 from cobre.stochastic.par.contract import InflowModel
 from cobre.stochastic.par.dynamics import Memory, keep_needed, make_memory, observed_days, readers
-from cobre.stochastic.par.estimation import estimate
+from cobre.stochastic.par.estimation import estimate, observed_seasons
 from cobre.stochastic.par.lag_statistics import LagStatistics
 from cobre.stochastic.par.residual import residual_ratio
 from cobre.stochastic.par.standard import StandardModel
@@ -38,9 +38,14 @@ def inflow_model(case: Case) -> InflowModel:
         When observations do not cover the periods that the model starts from, or a season of the study has
         none to estimate from.
     """
+    return assemble(case, standard_model(case))
+
+
+def standard_model(case: Case) -> StandardModel:
+    """Return the model of a study in standardised form: estimated from history, or as the files give it."""
     path = case.scenarios.estimation_path
     estimated = path in ("full_estimation", "partial_estimation", "user_ar_history_stats")
-    return assemble(case, estimate(case) if estimated else given_model(case))
+    return estimate(case) if estimated else given_model(case)
 
 
 def given_model(case: Case) -> StandardModel:
@@ -54,6 +59,7 @@ def given_model(case: Case) -> StandardModel:
         scenarios.inflow_std_m3s,
         np.zeros((*shape, 0)) if phi is None else phi,
         None if annual is None else annual.coefficient / annual.std_m3s,
+        seasons=observed_seasons(case),
     )
 
 

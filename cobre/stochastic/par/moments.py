@@ -42,8 +42,14 @@ class SeasonMoments:
     kind: NDArray[np.int8]
 
 
-def season_moments(series: PeriodSeries) -> SeasonMoments:
-    """Return the moments of every season that occurs."""
+def season_moments(series: PeriodSeries, *, classify: bool = True) -> SeasonMoments:
+    """Return the moments of every season that occurs.
+
+    Parameters
+    ----------
+    classify
+        Whether series that hardly vary count as constant or saturated.
+    """
     seasons, hydros = len(series.season_ids), series.values.shape[0]
     count = np.zeros((seasons, hydros), np.int64)
     mean, std = np.zeros((seasons, hydros)), np.zeros((seasons, hydros))
@@ -51,7 +57,7 @@ def season_moments(series: PeriodSeries) -> SeasonMoments:
     for season in range(seasons):
         values = np.ascontiguousarray(series.values[:, series.season == season])
         count[season], mean[season], std[season] = _mean_std(values)
-        for hydro in range(hydros):
+        for hydro in range(hydros if classify else 0):
             _classify(values[hydro], season, hydro, mean, std, kind)
     return SeasonMoments(count, mean, std, kind)
 

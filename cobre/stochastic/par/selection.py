@@ -69,9 +69,12 @@ def fit_seasons(
     reductions: list[Reduction] = []
 
     def lower(where: NDArray[np.bool_], to: IntArray, reason: str) -> None:
-        for season, hydro in np.argwhere(where & (to < order)).tolist():
+        lowered = np.argwhere(where & (to < order)).tolist()
+        parts = _contributions(phi, moments.std) if lowered else phi
+        for season, hydro in lowered:
             before, after = int(order[season, hydro]), int(to[season, hydro])
-            reductions.append(Reduction(hydro, season_ids[season], before, after, reason))
+            told = tuple(parts[season, hydro, :before].tolist())
+            reductions.append(Reduction(hydro, season_ids[season], before, after, reason, told))
         order[where] = to[where]
 
     none = np.zeros_like(order)
@@ -165,20 +168,27 @@ class _Solver:
 
 def _negative_contribution(phi: FloatArray, order: IntArray, std: FloatArray) -> NDArray[np.bool_]:
     """Return which seasons have a negative contribution within their order, by (season, hydro)."""
+    within = np.arange(1, phi.shape[2] + 1) <= order[:, :, np.newaxis]
+    negative: NDArray[np.bool_] = np.logical_or.reduce((_contributions(phi, std) < 0.0) & within, axis=2)
+    return negative
+
+
+def _contributions(phi: FloatArray, std: FloatArray) -> FloatArray:
+    """Return the contribution of each lag by (season, hydro, lag - 1)."""
     seasons, hydros, most = phi.shape
-    if most == 0:
-        return np.zeros((seasons, hydros), np.bool_)
     factor = np.zeros((seasons, hydros, most + 1))
     for lag in range(1, most + 1):
         earlier = np.roll(std, lag, axis=0)
         factor[:, :, lag - 1] = np.divide(
             phi[:, :, lag - 1] * std, earlier, out=np.zeros((seasons, hydros)), where=earlier > 0.0
         )
+    found = np.zeros(phi.shape)
     row = factor.copy()
-    negative: NDArray[np.bool_] = (row[:, :, 0] < 0.0) & (order >= 1)
-    for step in range(1, most):
-        following = np.zeros_like(row)
-        following[:, :, :most] = row[:, :, :1] * np.roll(factor, step, axis=0)[:, :, :most] + row[:, :, 1:]
-        row = following
-        negative |= (row[:, :, 0] < 0.0) & (order > step)
-    return negative
+    for step in range(most):
+        if step:
+            following = np.zeros_like(row)
+            moved = np.roll(factor, step, axis=0)[:, :, :most]
+            following[:, :, :most] = row[:, :, :1] * moved + row[:, :, 1:]
+            row = following
+        found[:, :, step] = row[:, :, 0]
+    return found
