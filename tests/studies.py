@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def cascade_study(
     inflow = np.tile(random.uniform(20.0, 60.0, hydros), (stages, 1))
     load = np.full((stages, buses), (30.0 * hydros + 12.0 * thermals) / buses)
     return Case(
-        path=Path("cascade-study"),
+        path=Path(tempfile.gettempdir()) / "cascade-study",  # where LPs that fail are written
         training=TrainingOptions(
             tree_seed=42,
             forward_passes=passes,

@@ -4,8 +4,8 @@ A *resolution* tiles time with periods of one kind: calendar months, weeks, or c
 length (months beside quarters are two resolutions). Without a season map every stage is a period of its own.
 
 The *home* of a stage is the occurrence of its season that overlaps it most, or the nearest one where a short
-stage counts for a season it does not overlap. At another resolution it is the period that holds the start of
-that home. Homes never go back in time.
+stage counts for a season it does not overlap. At another resolution it is the period in which the days that
+the stage shares with that home begin. Homes never go back in time.
 """
 
 from __future__ import annotations
@@ -297,7 +297,8 @@ def study_calendar(seasons: SeasonMap | None, stages: Sequence[Stage]) -> StudyC
         for at, period, stage in zip(of_stage, own, stages, strict=True):
             if at != number:
                 inside = period.overlap(stage.start_date, stage.end_date) > 0
-                period = resolution.from_date(period.start if inside else stage.start_date)
+                start = max(period.start, stage.start_date) if inside else stage.start_date
+                period = resolution.from_date(start)
             homes.append(max(period, homes[-1]) if homes else period)
         timelines.append(_timeline(resolution, homes, stages))
     return StudyCalendar(tuple(timelines), of_stage)

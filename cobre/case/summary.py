@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case.model import Case
+from cobre.case.model.options import ClassName
 
 _PATHS: Mapping[str, str] = {
     "deterministic": "none, inflows are 0 (deterministic)",
@@ -189,9 +190,9 @@ def summarize(case: Case) -> CaseSummary:
         nodes=len(case.graph.nodes),
         graph="chain" if case.graph.is_chain else "nodes",
         uncertainty={
-            "inflow": _describe(sources.inflow_std_m3s, sources.external_inflow_m3s, case, "hydros"),
-            "load": _describe(sources.load_std_mw, sources.external_load_mw, case, "buses"),
-            "non_controllable": _describe(sources.ncs_std, sources.external_ncs, case, "sources"),
+            "inflow": _describe_inflow(case),
+            "load": _describe(sources.load_std_mw, "load", case, "buses"),
+            "non_controllable": _describe(sources.ncs_std, "ncs", case, "sources"),
         },
         estimation_path=sources.estimation_path,
         forward_passes=None if case.training.enumerated else case.training.forward_passes,
@@ -205,15 +206,30 @@ def summarize(case: Case) -> CaseSummary:
     )
 
 
-def _describe(std: NDArray[np.float64], external: object, case: Case, word: str) -> str:
-    entities = std.shape[1]
+def _describe_inflow(case: Case) -> str:
+    sources = case.scenarios
+    if sources.has_inflow_stats or sources.inflow_history is None:
+        return _describe(sources.inflow_std_m3s, "inflow", case, "hydros")
+    methods = sorted({stage.sampling_method for stage in case.stages})
+    return f"noise as in the history at {_count(len(case.hydros), 'hydros')} ({', '.join(methods)})"
+
+
+def _describe(std: NDArray[np.float64], kind: ClassName, case: Case, word: str) -> str:
+    entities, scenarios = std.shape[1], case.scenarios
     noisy = int((std > 0.0).any(axis=0).sum())
+    scheme = case.training.source.scheme(kind)
     parts = []
-    if external is not None and any(node.scenario_id is not None for node in case.graph.nodes):
-        parts.append("external scenarios at nodes")
+    if scheme == "external":
+        parts.append("external scenarios" + (" at nodes" if case.graph.has_scenarios else ""))
     if noisy:
         methods = sorted({stage.sampling_method for stage in case.stages})
-        parts.append(f"independent normal noise at {noisy} of {entities} {word} ({', '.join(methods)})")
+        how = "given" if scenarios.noise_openings is not None else ", ".join(methods)
+        profiles = scenarios.correlation.profiles.values() if scenarios.correlation is not None else ()
+        grouped = any(group.kind == kind for groups in profiles for group in groups)
+        noise = "correlated" if grouped else "independent"
+        parts.append(f"{noise} normal noise at {noisy} of {entities} {word} ({how})")
+    if scheme in ("out_of_sample", "historical"):
+        parts.append(f"passes {scheme.replace('_', ' ')}")
     return "; ".join(parts) or (f"without noise at {_count(entities, word)}" if entities else "none")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import signal
 import sys
 import threading
@@ -15,7 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from cobre._version import __version__
-from cobre.cli import synthetic
+from cobre.cli import help_texts, synthetic
+from cobre.cli.choices import KernelBackend, LaunchBackend, TemplateName, TrainBackend
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import run_command
@@ -25,89 +25,8 @@ from cobre.errors import Problem
 
 _UsageError: Any = typer.BadParameter.__base__  # click's, which newer versions of typer carry inside
 
-# Help texts have no line breaks inside a paragraph: typer would keep them.
-_HELP = (
-    "Plan hydrothermal power systems by stochastic dual dynamic programming (SDDP). "
-    "A case directory describes the system, its stages and its uncertainty; cobre trains a policy, a set of "
-    "cuts that says what stored water is worth, and writes it with its convergence as Parquet files.\n\n"
-    "Start a case:    cobre init DIR --template toy\n\n"
-    "Check a case:    cobre validate CASE\n\n"
-    "Inflow models:   cobre stochastic CASE\n\n"
-    "Train a policy:  cobre train CASE --iterations 100 --output results"
-)
-_TRAIN_HELP = (
-    "Train a policy for a case and write it, with its convergence, to the output directory.\n\n"
-    "The first run compiles the kernels, which takes about a minute ('cobre warmup' does so ahead); later "
-    "runs load them. Ctrl-C or SIGTERM stops all ranks at the end of the iteration and keeps the results so "
-    "far; a second one stops at once."
-)
-_STOCHASTIC_HELP = (
-    "Fit the inflow models of a case and draw its opening tree, without training, and tell of both: where "
-    "they come from, orders and coefficients, how well generated inflows repeat the observed ones, the "
-    "openings. The page with plots needs plotly: pip install 'cobre[report]'."
-)
-_INIT_HELP = (
-    "Write a new case to start from: small, complete, ready to train, with a README.md that says what it is. "
-    "A directory that is not empty is refused."
-)
-_SCHEMA_HELP = (
-    "Write what every file of a case may hold: JSON Schemas (draft 2020-12) of the JSON files, and the "
-    "columns, types and units of the Parquet files."
-)
-_WARMUP_HELP = (
-    "Compile the kernels into the cache, or check that they are there.\n\n"
-    "For images and clusters: the first training then starts at once. The cache is COBRE_CACHE_DIR, else "
-    "XDG_CACHE_HOME/cobre, else ~/.cache/cobre."
-)
-_LAUNCH_HELP = (
-    "Run copies of a command, each as one rank of a communicator.\n\n"
-    "A Python program finds its rank with cobre.comm.create_communicator(). When one copy fails the others "
-    "are ended; the exit code is that of the first failure, 128 plus the signal's number if a signal ended "
-    "it. SIGINT and SIGTERM are passed on."
-)
-_EXIT_CODES = (
-    "Exit codes: 0 success; 1 wrong arguments; 2 wrong run configuration (environment, output directory); "
-    "3 wrong input (the case); 4 failure of the solver, the communication or cobre itself; "
-    "130 stopped by Ctrl-C; 143 ended by SIGTERM before there were results (with results: 0)."
-)
 _MAX_SEED = 2**64 - 1
 _MAX_ITERATIONS = 2**31 - 1
-
-
-class LaunchBackend(str, enum.Enum):
-    """Backends whose ranks ``cobre launch`` can start."""
-
-    SHM = "shm"
-    TCP = "tcp"
-
-
-class TrainBackend(str, enum.Enum):
-    """How the ranks of ``cobre train`` talk."""
-
-    AUTO = "auto"
-    SHM = "shm"
-    TCP = "tcp"
-    MPI = "mpi"
-    LOCAL = "local"
-
-
-class KernelBackend(str, enum.Enum):
-    """Backends whose kernels ``cobre warmup`` can compile."""
-
-    LOCAL = "local"
-    SHM = "shm"
-    TCP = "tcp"
-    MPI = "mpi"
-
-
-class TemplateName(str, enum.Enum):
-    """Cases that ``cobre init`` can write."""
-
-    TOY = "toy"
-    CASCADE = "cascade"
-    FOUR_REGION = "four-region"
-    WEEKLY = "weekly"
-    SYNTHETIC = "synthetic"
 
 
 app = typer.Typer(
@@ -115,7 +34,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=_EXIT_CODES,
+    epilog=help_texts.EXIT_CODES,
 )
 
 CaseArgument = Annotated[
@@ -133,7 +52,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(help=_HELP)
+@app.callback(help=help_texts.ROOT)
 def _root(
     version: Annotated[
         bool,
@@ -145,11 +64,13 @@ def _root(
 
 @app.command(
     "train",
-    help=_TRAIN_HELP,
+    help=help_texts.TRAIN,
     epilog="Examples:\n\ncobre train examples/random-inflow\n\n"
     "cobre train CASE --iterations 50 --threads 4 --output results\n\n"
     "cobre train CASE --ranks 4\n\nmpiexec -n 4 python -m cobre.sddp train CASE\n\n"
-    "cobre train CASE --output-format json > result.json\n\n" + _EXIT_CODES,
+    "cobre train CASE --ranks 4 --checkpoint-every 10\n\n"
+    "cobre train CASE --resume --iterations 200\n\n"
+    "cobre train CASE --output-format json > result.json\n\n" + help_texts.EXIT_CODES,
 )
 def _train(
     case: CaseArgument,
@@ -198,6 +119,37 @@ def _train(
             "it up (mpiexec, cobre launch, COBRE_COMM_BACKEND).",
         ),
     ] = TrainBackend.AUTO,
+    checkpoint_every: Annotated[
+        int | None,
+        typer.Option(
+            "--checkpoint-every",
+            min=1,
+            max=_MAX_ITERATIONS,
+            metavar="N",
+            help="Write a checkpoint to OUTPUT/checkpoints every N iterations and at the end; default as the "
+            "case says. When training is stopped by a signal one is written in any case.",
+        ),
+    ] = None,
+    keep_checkpoints: Annotated[
+        int | None,
+        typer.Option("--keep-checkpoints", min=1, max=1000, metavar="K", help="The last K stay; default 3."),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on from the last checkpoint: the same bytes as a run that was never stopped, on any "
+            "number of ranks. The limit of iterations counts those before.",
+        ),
+    ] = False,
+    warm_start: Annotated[
+        Path | None,
+        typer.Option(
+            "--warm-start",
+            metavar="POLICY",
+            help="Start with the cuts of a policy directory (of cobre or cobre-rs), and count from 1.",
+        ),
+    ] = None,
     output_format: Annotated[
         StreamFormat,
         typer.Option(
@@ -214,7 +166,21 @@ def _train(
     from cobre.cli.train import TrainRequest, train_command
 
     view = RankView(make_view("train", output_format, quiet=quiet, progress=not no_progress))
-    request = TrainRequest(case, output, iterations, seed, threads, ranks, backend.value)
+    if resume and warm_start is not None:
+        raise typer.BadParameter("--resume and --warm-start exclude each other", param_hint="--warm-start")
+    request = TrainRequest(
+        case,
+        output,
+        iterations,
+        seed,
+        threads,
+        ranks,
+        backend.value,
+        resume,
+        warm_start,
+        checkpoint_every,
+        keep_checkpoints,
+    )
     return run_command("train", view, lambda outcome: train_command(request, view, outcome))
 
 
@@ -224,7 +190,7 @@ def _train(
     "errors, say what it comes to: entities, stages, uncertainty, and size and scaling of the stage LPs. "
     "Nothing is written.",
     epilog="Examples:\n\ncobre validate examples/random-inflow\n\n"
-    "cobre validate CASE --output-format json\n\n" + _EXIT_CODES,
+    "cobre validate CASE --output-format json\n\n" + help_texts.EXIT_CODES,
 )
 def _validate(
     case: CaseArgument,
@@ -241,9 +207,9 @@ def _validate(
 
 @app.command(
     "stochastic",
-    help=_STOCHASTIC_HELP,
+    help=help_texts.STOCHASTIC,
     epilog="Examples:\n\ncobre stochastic CASE\n\ncobre stochastic CASE --output results\n\n"
-    "cobre stochastic CASE --output-format json > model.json\n\n" + _EXIT_CODES,
+    "cobre stochastic CASE --output-format json > model.json\n\n" + help_texts.EXIT_CODES,
 )
 def _stochastic(
     case: CaseArgument,
@@ -267,9 +233,10 @@ def _stochastic(
 
 @app.command(
     "init",
-    help=_INIT_HELP,
+    help=help_texts.INIT,
     epilog="Examples:\n\ncobre init --list\n\ncobre init my-case --template cascade\n\n"
-    "cobre init big --template synthetic --size mid --hydros 60 --stages 24 --seed 7\n\n" + _EXIT_CODES,
+    "cobre init big --template synthetic --size mid --hydros 60 --stages 24 --seed 7\n\n"
+    + help_texts.EXIT_CODES,
 )
 def _init(
     directory: Annotated[
@@ -328,8 +295,9 @@ def _init(
 
 @app.command(
     "schema",
-    help=_SCHEMA_HELP,
-    epilog="Examples:\n\ncobre schema schemas\n\ncobre schema schemas --output-format json\n\n" + _EXIT_CODES,
+    help=help_texts.SCHEMA,
+    epilog="Examples:\n\ncobre schema schemas\n\ncobre schema schemas --output-format json\n\n"
+    + help_texts.EXIT_CODES,
 )
 def _schema(
     directory: Annotated[
@@ -345,7 +313,7 @@ def _schema(
     return run_command("schema", view, lambda outcome: schema_command(directory, outcome))
 
 
-@app.command("warmup", help=_WARMUP_HELP, epilog=_EXIT_CODES)
+@app.command("warmup", help=help_texts.WARMUP, epilog=help_texts.EXIT_CODES)
 def _warmup(
     backend: Annotated[
         KernelBackend, typer.Option("--backend", help="The communicator whose kernels are compiled.")
@@ -360,7 +328,9 @@ def _warmup(
     return run_command("warmup", view, lambda outcome: warmup_command(outcome, backend.value))
 
 
-@app.command("version", help="Print the versions of cobre and of the libraries it uses.", epilog=_EXIT_CODES)
+@app.command(
+    "version", help="Print the versions of cobre and of the libraries it uses.", epilog=help_texts.EXIT_CODES
+)
 def _version(output_format: FormatOption = OutputFormat.HUMAN) -> int:
     """Run ``cobre version``."""
     from cobre.cli.information import version_command
@@ -370,7 +340,7 @@ def _version(output_format: FormatOption = OutputFormat.HUMAN) -> int:
 
 @app.command(
     "launch",
-    help=_LAUNCH_HELP,
+    help=help_texts.LAUNCH,
     context_settings={"allow_interspersed_args": False},
     epilog="Examples:\n\ncobre launch -n 4 -- python script.py --option\n\n"
     "cobre launch -n 2 --backend tcp --prefix -- python script.py",

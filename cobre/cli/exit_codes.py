@@ -43,4 +43,4 @@ def exit_code_of(error: CobreError) -> ExitCode:
             for problem in error.problems
         )
         return ExitCode.ARGUMENTS if about_arguments else ExitCode.INPUT
-    return ExitCode.CONFIGURATION if error.kind == "IncompatibleSettings" else ExitCode.RUNTIME
+    return ExitCode.RUNTIME

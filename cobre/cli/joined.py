@@ -22,6 +22,7 @@ from cobre.cli.train import (
     finish_training,
     load_case,
     now,
+    storage_of,
     warn_of_threads,
     watch_signals,
 )
@@ -91,7 +92,12 @@ def _train(
             return interrupts.requested
 
         result = train(
-            case, communicator=comm, threads=count, on_iteration=on_iteration, failure_directory=output
+            case,
+            communicator=comm,
+            threads=count,
+            on_iteration=on_iteration,
+            failure_directory=output,
+            storage=storage_of(case, request, output),
         )
         with failing_together(comm):
             if comm.rank == _ROOT:

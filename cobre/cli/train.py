@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from cobre.cli.directories import choose_output
 from cobre.cli.environment import default_threads, reserve_threads
-from cobre.cli.exit_codes import ExitCode
+from cobre.cli.exit_codes import ConfigurationError, ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import interrupted
 from cobre.cli.signals import Interrupts
@@ -26,9 +26,12 @@ from cobre.cli.views import RankView, View
 from cobre.errors import CobreError, Problem, WorkerError
 from cobre.sddp.cpus import pin_libraries, usable_cpus
 
+CHECKPOINTS = "checkpoints"
+"""Folder of the checkpoints in the output directory."""
+
 if TYPE_CHECKING:
     from cobre.case.model import Case
-    from cobre.sddp import IterationRecord, TrainingResult
+    from cobre.sddp import IterationRecord, Storage, TrainingResult
 
     Trainer = Callable[[Callable[[IterationRecord], bool]], TrainingResult]
 
@@ -44,6 +47,10 @@ class TrainRequest:
     threads: int | None = None
     ranks: int | None = None
     backend: str = "auto"
+    resume: bool = False
+    warm_start: Path | None = None
+    checkpoint_every: int | None = None
+    keep_checkpoints: int | None = None
 
 
 def train_command(request: TrainRequest, view: RankView, outcome: Outcome) -> None:
@@ -77,7 +84,11 @@ def _train_alone(request: TrainRequest, view: View, outcome: Outcome) -> None:
         from cobre.sddp import Study  # imports Numba, HiGHS: only once the input is known to be good
 
         return Study(case).train(
-            threads=threads, backend=request.backend, on_iteration=on_iteration, failure_directory=output
+            threads=threads,
+            backend=request.backend,
+            on_iteration=on_iteration,
+            failure_directory=output,
+            storage=storage_of(case, request, output),
         )
 
     output, warnings = choose_output(case.path, request.output)
@@ -88,7 +99,10 @@ def _train_alone(request: TrainRequest, view: View, outcome: Outcome) -> None:
 def _train_started_ranks(request: TrainRequest, ranks: int, view: View, outcome: Outcome) -> None:
     from cobre.sddp.study import refuse_nested_job
 
-    refuse_nested_job(ranks)
+    try:
+        refuse_nested_job(ranks)
+    except CobreError as error:
+        raise ConfigurationError(error.kind, error.message, error.context, error.suggestion) from None
     threads = request.threads or default_threads(ranks=ranks)
     if ranks * threads > usable_cpus():
         warn_of_threads(outcome, ranks * threads)
@@ -107,6 +121,7 @@ def _train_started_ranks(request: TrainRequest, ranks: int, view: View, outcome:
                 backend=request.backend,
                 on_iteration=on_iteration,
                 failure_directory=output,
+                storage=storage_of(case, request, output),
             )
         except WorkerError as error:
             # What all ranks have to tell is told best in its own words.
@@ -117,6 +132,26 @@ def _train_started_ranks(request: TrainRequest, ranks: int, view: View, outcome:
     output, warnings = choose_output(case.path, request.output)
     outcome.warnings += warnings
     _train_and_write(case, ranks, threads, output, trainer, view, outcome)
+
+
+def storage_of(case: Case, request: TrainRequest, output: Path) -> Storage:
+    """Return where checkpoints go and what training starts from, by the options, else by the case."""
+    from cobre.case.model import CheckpointOptions
+    from cobre.sddp.persistence import KEEP_LAST, Storage
+
+    schedule, mode = case.policy.checkpointing, case.policy.mode
+    if request.checkpoint_every is not None:
+        kept = schedule or CheckpointOptions(request.checkpoint_every)
+        schedule = replace(kept, interval_iterations=request.checkpoint_every, initial_iteration=0)
+    asked = request.resume or request.warm_start is not None
+    stored = output / case.policy.path if mode == "warm_start" and not asked else None
+    return Storage(
+        checkpoints=output / CHECKPOINTS,
+        schedule=schedule,
+        resume=request.resume or (mode == "resume" and not asked),
+        warm_start=request.warm_start or stored,
+        keep_last=request.keep_checkpoints or KEEP_LAST,
+    )
 
 
 def _train_and_write(

@@ -41,7 +41,7 @@ from cobre.native.atomics import atomic_load
 from cobre.native.libc import errno, poll, sched_yield
 from cobre.native.memory import address_of
 from cobre.native.signals import signal_handler_raised
-from cobre.native.sockets import recvmsg, sendmsg
+from cobre.native.sockets import receive, recvmsg, sendmsg, shutdown
 
 RANK: Final = 0
 SIZE: Final = 1
@@ -92,6 +92,8 @@ ALARMED: Final = np.int64(-1)
 """Outcome of a transfer that somebody else's alarm ended."""
 
 _FLAGS: Final = np.int32(socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
+_PEEK: Final = np.int32(socket.MSG_PEEK)
+_BOTH_SIDES: Final = np.int32(socket.SHUT_RDWR)
 _SLICE_MS: Final = 100
 _CAUSE_SLICE_MS: Final = 5
 _CAUSE_SLICES: Final = 400
@@ -318,6 +320,38 @@ def _closed_receiver(state, alarm):
         if state[base + DONE] < state[base + TOTAL] and atomic_load(alarm, GOODBYE + link) != 0:
             return state[base + PEER]
     return np.int64(-1)
+
+
+@inner_kernel
+def withdrawal(state, alarm):
+    """Return why rank 0 must not answer although all have come: ``ALARMED`` or a reason; 0 if it may.
+
+    A worker that has come sends nothing more before it is answered. If anything follows, even the end of the
+    connection, it has given up since (:func:`withdraw`), and rank 0 must not take the collective for done.
+    """
+    polls = region_word(state, state[SIZE])
+    for link in range(state[LINKS]):
+        state[polls + link] = state[LINK_TABLE + link * LINK_WORDS + DESCRIPTOR] | _POLLIN << 32
+    if poll(address_of(state, polls), state[LINKS], np.int32(0)) > 0:
+        for link in range(state[LINKS]):
+            if state[polls + link] >> 48 != 0:
+                base = LINK_TABLE + link * LINK_WORDS
+                descriptor = np.int32(state[base + DESCRIPTOR])
+                if receive(descriptor, address_of(state, base + IN), 1, _FLAGS | _PEEK) > 0:
+                    state[BLAMED] = state[base + PEER]
+                    return CORRUPTED
+                return _cause(state, alarm, link)
+    return np.int64(0) if alarm_reason(alarm) == 0 else ALARMED
+
+
+@inner_kernel
+def withdraw(state):
+    """Let rank 0 see, however late it comes, that this worker no longer takes part.
+
+    The watcher tells it why, but perhaps only after this rank has returned from the collective.
+    """
+    if state[RANK] != 0:
+        shutdown(np.int32(state[LINK_TABLE + DESCRIPTOR]), _BOTH_SIDES)
 
 
 @inner_kernel

@@ -209,7 +209,8 @@ def read_hello(identity: Identity, message: bytes, coordinator_nonce: bytes) -> 
     check_hello_header(message[:HEADER_BYTES])
     if len(message) != HELLO_BYTES:
         raise Refused(Refusal.PROTOCOL)
-    rank, size, channel, configuration, host, worker_nonce, proof = _HELLO.unpack(message[HEADER_BYTES:])
+    fields = _HELLO.unpack(message[HEADER_BYTES:])
+    rank, size, channel, configuration, host, worker_nonce, proof = fields
     claimed = Identity(size, identity.key, configuration)
     expected = _mac(claimed, b"worker", rank, channel, host, worker_nonce, coordinator_nonce)
     if not hmac.compare_digest(proof, expected):
@@ -220,7 +221,7 @@ def read_hello(identity: Identity, message: bytes, coordinator_nonce: bytes) -> 
         raise Refused(Refusal.CONFIGURATION)
     if not 1 <= rank < size or Header.decode(message[:HEADER_BYTES]).source != rank:
         raise Refused(Refusal.RANK)
-    if channel not in tuple(Channel):
+    if channel not in tuple(Channel) or message[HEADER_BYTES:] != _HELLO.pack(*fields):  # the padding
         raise Refused(Refusal.PROTOCOL)
     answer = _mac(identity, b"coordinator", rank, channel, host, worker_nonce, coordinator_nonce)
     acknowledgement = Header(Tag.ACK, length=_ACK.size).encode() + _ACK.pack(size, answer)
@@ -261,6 +262,8 @@ def check_ack(
     if len(message) != ACK_BYTES:
         raise FrameError(f"an acknowledgement has {ACK_BYTES} bytes, not {len(message)}")
     size, proof = _ACK.unpack(message[HEADER_BYTES:])
+    if message != Header(Tag.ACK, length=_ACK.size).encode() + _ACK.pack(size, proof):
+        raise FrameError("an acknowledgement with something in fields that have no meaning there")
     host = encode_host(who.host)
     expected = _mac(identity, b"coordinator", who.rank, who.channel, host, worker_nonce, coordinator_nonce)
     if not hmac.compare_digest(proof, expected):
@@ -278,6 +281,8 @@ def _expect(data: bytes, tag: Tag, length: int) -> None:
     header = Header.decode(data)
     if header.tag != tag or header.length != length:
         raise FrameError(f"{header.tag.name} with {header.length} bytes instead of {tag.name} with {length}")
+    if header != Header(tag, length, header.source):
+        raise FrameError(f"{tag.name} with fields that have no meaning there")
 
 
 def _mac(

@@ -63,6 +63,8 @@ from cobre.comm.tcp_engine import (
     set_region,
     set_round,
     transfer,
+    withdraw,
+    withdrawal,
 )
 from cobre.comm.tcp_wire import Tag, dtype_code, first_word
 from cobre.native import inner_kernel, stable_jitclass
@@ -109,6 +111,7 @@ def _code_of_overload(array: Any) -> Callable[[Any], Any]:
 def _conclude(state, alarm, detail, operation, reason):
     """Turn a broken transfer into a status; tell the other ranks unless they told this one (COM-43)."""
     state[POISONED] = 1
+    withdraw(state)
     if reason == ALARMED:
         detail[4] = alarm[tcp_alarm.THIRD]
         return fail(detail, COLLECTIVE_FAILED, operation, 0, alarm[tcp_alarm.BLAMED], alarm[tcp_alarm.REASON])
@@ -144,7 +147,11 @@ def _set_placed(state, address, itemsize, counts, displs):
 
 @inner_kernel
 def _move_frame(state, alarm, detail, mode, first):
-    """Let one frame travel on every link."""
+    """Let one frame travel on every link; rank 0 answers only while all workers still wait for it."""
+    if state[RANK] == 0 and mode & SENDING != 0:
+        reason = withdrawal(state, alarm)
+        if reason != 0:
+            return reason
     state[MODE] = mode
     state[FIRST] = first
     set_frame(state)

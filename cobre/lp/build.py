@@ -82,7 +82,7 @@ def build_templates(
             templates[node] = replace(
                 of_stage,
                 opening_values=opening_values(tree, node),
-                truncated=past.truncated[position] & ~given,
+                truncated=past.truncated[position] & (not given),
                 past_lower=past.lower[position],
                 past_upper=past.upper[position],
                 **_psi(layout, position),

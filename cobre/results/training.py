@@ -4,7 +4,7 @@
 
     <output>/training/   convergence.parquet  timing/iterations.parquet  metadata.json  _SUCCESS
                          cut_selection/iterations.parquet     where cuts are selected
-    <output>/policy/     cuts.parquet         metadata.json
+    <output>/policy/     a policy directory, see :mod:`cobre.policy_store`; the case may give it another name
 
 ``_SUCCESS`` is an empty file, removed first and written last: where it lies, the others belong together.
 """
@@ -18,17 +18,16 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from cobre._version import __version__
+from cobre.policy_store import PolicyData, write_policy_directory
 from cobre.results.files import atomic_write, output_errors, sync_directory, write_json, write_parquet
 
 if TYPE_CHECKING:
     from cobre.case.model import Case
-    from cobre.sddp import Policy, TrainingResult
+    from cobre.sddp import TrainingResult
 
-POLICY_FORMAT_VERSION = 1
 _CONVERGED = frozenset(
     {"bound_stalling", "gap", "simulation"}
 )  # as in cobre.sddp.stopping, which would load the compiler
@@ -84,19 +83,6 @@ SELECTION_SCHEMA = pa.schema(
 )
 """Columns of ``cut_selection/iterations.parquet``: one row for each selection and stage."""
 
-CUTS_SCHEMA = pa.schema(
-    [
-        pa.field("stage_id", pa.int32(), nullable=False),
-        pa.field("slot", pa.int32(), nullable=False),
-        pa.field("iteration", pa.int32(), nullable=False),
-        pa.field("forward_pass", pa.int32(), nullable=False),
-        pa.field("active", pa.bool_(), nullable=False),
-        pa.field("intercept", pa.float64(), nullable=False),
-        pa.field("coefficients", pa.list_(pa.field("element", pa.float64(), nullable=False)), nullable=False),
-    ]
-)
-"""Columns of ``cuts.parquet``: future cost after stage >= intercept + coefficients . state, in $."""
-
 
 def write_training(
     output_dir: Path,
@@ -124,21 +110,27 @@ def write_training(
     OutputError
         When a file cannot be written.
     """
-    training, policy = output_dir / "training", output_dir / "policy"
+    training = output_dir / "training"
     marker = training / "_SUCCESS"
     with output_errors(output_dir):
-        for directory in (training, training / "timing", policy):
+        for directory in (training, training / "timing"):
             directory.mkdir(parents=True, exist_ok=True)
         marker.unlink(missing_ok=True)
         sync_directory(training)
-    write_parquet(policy / "cuts.parquet", cuts_table(result.policy))
-    write_json(policy / "metadata.json", _policy_metadata(result))
+    write_policy_directory(output_dir / case.policy.path, _stored_policy(case, result))
     write_parquet(training / "convergence.parquet", convergence_table(result))
     write_parquet(training / "timing" / "iterations.parquet", timing_table(result))
     _write_selection(training / "cut_selection", case, result)
     metadata = _training_metadata(case, result, started_at, completed_at, status)
     write_json(training / "metadata.json", metadata)
     atomic_write(marker, lambda file: None)
+
+
+def _stored_policy(case: Case, result: TrainingResult) -> PolicyData:
+    from cobre.sddp.persistence import stored_policy  # loads the compiler, which training has done already
+
+    scale = 1.0 if result.scaling is None else result.scaling.cost_scale
+    return stored_policy(case, result.policy, result.history, result.seed, scale)
 
 
 def _write_selection(directory: Path, case: Case, result: TrainingResult) -> None:
@@ -200,46 +192,6 @@ def selection_table(case: Case, result: TrainingResult) -> pa.Table:
         for record in result.selection
     ]
     return pa.Table.from_pylist(rows, schema=SELECTION_SCHEMA)
-
-
-def cuts_table(policy: Policy) -> pa.Table:
-    """Return one row for each cut, by stage and slot, with the columns of :data:`CUTS_SCHEMA`."""
-    counts = [len(intercepts) for intercepts in policy.intercepts]
-    states = len(policy.state_names)
-    total = sum(counts)
-    slots = np.concatenate([np.arange(count, dtype=np.int32) for count in counts])
-    node_stage = np.repeat(np.array(policy.stage_ids, np.int32), counts)
-    slopes = np.concatenate([slope.reshape(-1) for slope in policy.slopes])
-    offsets = np.arange(total + 1, dtype=np.int32) * np.int32(states)
-    columns = [
-        pa.array(node_stage),
-        pa.array(slots),
-        pa.array(np.concatenate(policy.iterations)),
-        pa.array(np.concatenate(policy.passes)),
-        pa.array(np.concatenate(policy.active)),
-        pa.array(np.concatenate(policy.intercepts)),
-        pa.ListArray.from_arrays(pa.array(offsets), pa.array(slopes)).cast(
-            CUTS_SCHEMA.field("coefficients").type
-        ),
-    ]
-    return pa.Table.from_arrays(columns, schema=CUTS_SCHEMA)
-
-
-def _policy_metadata(result: TrainingResult) -> dict[str, Any]:
-    policy = result.policy
-    return {
-        "format_version": POLICY_FORMAT_VERSION,
-        "software": "cobre",
-        "software_version": __version__,
-        "sha256": result.policy_sha256,
-        "cost_unit": "$",
-        "stage_ids": list(policy.stage_ids),
-        "state_names": list(policy.state_names),
-        "forward_passes": policy.forward_passes,
-        "iterations": result.iterations,
-        "num_cuts": [len(intercepts) for intercepts in policy.intercepts],
-        "future_cost_floor": [_finite(floor) for floor in policy.future_cost_floor],
-    }
 
 
 def _training_metadata(

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from cobre._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from cobre.sddp.persistence import Storage
     from cobre.sddp.policy import Policy
     from cobre.sddp.progress import IterationRecord, TrainingResult
     from cobre.sddp.study import Study
     from cobre.sddp.training import train
 
-__all__ = ["IterationRecord", "Policy", "Study", "TrainingResult", "train"]
+__all__ = ["IterationRecord", "Policy", "Storage", "Study", "TrainingResult", "train"]
 
 # Lazy, because ``python -m cobre.sddp`` passes here before the command line can say how many threads Numba
 # shall have, and to show its help without loading the compiler.
@@ -21,6 +22,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "IterationRecord": "cobre.sddp.progress:IterationRecord",
         "Policy": "cobre.sddp.policy:Policy",
+        "Storage": "cobre.sddp.persistence:Storage",
         "Study": "cobre.sddp.study:Study",
         "TrainingResult": "cobre.sddp.progress:TrainingResult",
         "train": "cobre.sddp.training:train",

@@ -24,6 +24,9 @@ class Policy:
         Declared ids of the nodes; ``None`` on a chain.
     state_names
         Name of each state component; storages are in hm3.
+    components
+        Kind, declared id of the entity and offset of each component, see
+        :class:`cobre.lp.state.StateComponent`.
     forward_passes
         Forward passes of one iteration.
     intercepts, slopes
@@ -47,6 +50,7 @@ class Policy:
     iterations: tuple[NDArray[np.int32], ...]
     passes: tuple[NDArray[np.int32], ...]
     active: tuple[NDArray[np.bool_], ...]
+    components: tuple[tuple[str, int, int], ...] = ()
     node_ids: tuple[int, ...] | None = None
     boundary_cuts: int = 0
 

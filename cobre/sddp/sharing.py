@@ -1,18 +1,19 @@
-"""The cut pool in memory that the ranks of a host share, and how much memory a rank takes."""
+"""Cut pool, openings and coefficients in memory that the ranks of a host share; how much a rank takes."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cobre.comm import AllocationFailed, Communicator
 from cobre.comm.regions import SharedRegion
 from cobre.errors import Problem
-from cobre.lp.arrays import CutPool, cut_pool
+from cobre.lp.arrays import CutPool, LpArrays, cut_pool
 from cobre.sddp.agreement import largest
 
+_SHARED_PARTS = ("opening_value", "fixed_rhs", "noise_value", "state_value", "psi_value")
 _ROLLUP = Path("/proc/self/smaps_rollup")
 _STATUS = Path("/proc/self/status")
 _KIB = 1024
@@ -63,6 +64,35 @@ def shared_cut_pool(
         intercept=data[:cuts].reshape(nodes, capacity), slope=data[cuts:].reshape(nodes, capacity, states)
     )
     return SharedPool(pool, region, ())
+
+
+def share_stage_lps(comm: Communicator, arrays: LpArrays) -> tuple[LpArrays, SharedRegion | None]:
+    """Put openings and coefficients, which never change, into one copy for each host; collective.
+
+    Returns
+    -------
+    (LpArrays, SharedRegion or None)
+        The same numbers, and the region that has to live as long as they are used; ``None`` where there is
+        nothing to share or no room for it.
+    """
+    if largest(comm, comm.split_local().size) == 1:
+        return arrays, None
+    parts = {name: getattr(arrays, name) for name in _SHARED_PARTS}
+    size = sum(part.size for part in parts.values())
+    try:
+        region = comm.create_shared_region(max(size, 1), np.float64)
+    except AllocationFailed:  # on all ranks; everybody keeps a copy
+        return arrays, None
+    shared: dict[str, Any] = {}
+    start = 0
+    for name, part in parts.items():
+        view = region.target[start : start + part.size]
+        if region.is_leader:
+            view[:] = part
+        shared[name] = view
+        start += part.size
+    region.fence()
+    return arrays._replace(**shared), region
 
 
 def memory_bytes() -> tuple[int, int]:

@@ -12,6 +12,7 @@ from cobre.errors import CobreError
 from cobre.sddp.cpus import requested_threads, threads_of_ranks
 
 if TYPE_CHECKING:
+    from cobre.sddp.persistence import Storage
     from cobre.sddp.progress import TrainingResult
     from cobre.sddp.training import OnIteration
 
@@ -58,6 +59,7 @@ class Study:
         seed: int | None = None,
         on_iteration: OnIteration | None = None,
         failure_directory: Path | None = None,
+        storage: Storage | None = None,
     ) -> TrainingResult:
         """Train a policy by SDDP; the same bytes for any number of ranks and threads.
 
@@ -82,6 +84,8 @@ class Study:
             stops all ranks after that iteration.
         failure_directory
             Where an LP that cannot be solved is written; by default ``output`` in the case directory.
+        storage
+            Checkpoints to write, and what to start from (``cobre.sddp.Storage``).
 
         Raises
         ------
@@ -108,6 +112,7 @@ class Study:
                 backend=_backend_of_one(backend),
                 on_iteration=on_iteration,
                 failure_directory=failure_directory,
+                storage=storage,
             )
         from cobre.sddp.workers import train_on_ranks
 
@@ -119,6 +124,7 @@ class Study:
             backend=backend,
             on_iteration=on_iteration,
             failure_directory=failure_directory,
+            storage=storage,
         )
 
 

@@ -31,10 +31,11 @@ from cobre.sddp.failure import raise_failure
 from cobre.sddp.graph import graph_arrays
 from cobre.sddp.iteration import ITERATION_OK
 from cobre.sddp.partition import block_of
+from cobre.sddp.persistence import Checkpointer, LoadedCuts, Storage, warm_cuts
 from cobre.sddp.policy import Policy
 from cobre.sddp.progress import IterationRecord, TrainingResult
 from cobre.sddp.selection import CutSelector, SelectionRecord
-from cobre.sddp.sharing import memory_bytes, shared_cut_pool
+from cobre.sddp.sharing import memory_bytes, share_stage_lps, shared_cut_pool
 from cobre.sddp.stopping import StoppingRules
 from cobre.sddp.threads import kernel_lock, use_threads
 from cobre.sddp.timing import RankTiming, WorkerInfo, iteration_timings, worker_infos
@@ -57,6 +58,7 @@ def train(
     on_iteration: OnIteration | None = None,
     failure_directory: Path | None = None,
     communicator: Communicator | None = None,
+    storage: Storage | None = None,
 ) -> TrainingResult:
     """Train a policy by SDDP, in this process; collective over the ranks of its communicator.
 
@@ -82,11 +84,14 @@ def train(
         Where an LP that cannot be solved is written; by default ``output`` in the case directory.
     communicator
         To train on, in place of one for ``backend``; it stays open.
+    storage
+        Checkpoints to write, and what to start from; nothing and from nothing unless given.
 
     Raises
     ------
     ValidationError
-        When an argument is out of range, or the boundary policy of the case does not fit it.
+        When an argument is out of range, or the boundary policy of the case does not fit it, or what it is to
+        start from is of another study.
     SolverError
         When a stage LP cannot be solved; on all ranks.
     CollectiveFailed
@@ -101,7 +106,8 @@ def train(
     case = replace(case, training=replace(case.training, **changes))
     with ExitStack() as resources:
         comm = communicator or resources.enter_context(create_communicator(backend))
-        session = _Session(case, comm, threads, failure_directory or case.path / "output", resources)
+        directory = failure_directory or case.path / "output"
+        session = _Session(case, comm, threads, directory, storage or Storage(), resources)
         return session.run(on_iteration)
 
 
@@ -127,9 +133,16 @@ class _Session:
     """One training run on this rank: the arrays, the LP objects and the loop."""
 
     def __init__(
-        self, case: Case, comm: Communicator, threads: int, failure_directory: Path, resources: ExitStack
+        self,
+        case: Case,
+        comm: Communicator,
+        threads: int,
+        failure_directory: Path,
+        storage: Storage,
+        resources: ExitStack,
     ) -> None:
         self.case = case
+        self.storage = storage
         self.comm = comm
         self.threads = threads
         self.failure_directory = failure_directory
@@ -145,6 +158,10 @@ class _Session:
             self._build()
         require_same_study(comm, *self._study_facts())
         self._allocate(resources)
+        with failing_together(comm):
+            self.history = self.checkpointer.restore()
+        if storage.resume:
+            require_same_study(comm, self.pool.num_cuts, self.pool.intercept, self.pool.active)
         with compile_guard(f"train-{comm.backend}"):
             self._draw(0)
             self.entry.compile(tuple(numba.typeof(argument) for argument in self._arguments(0)))
@@ -161,6 +178,9 @@ class _Session:
         floor = None if self.boundary is None else partial(future_cost_floor, self.boundary)
         self.templates: tuple[StageTemplate, ...] = build_templates(case, self.tree, self.layout, floor)
         self.scaled, self.scaling = scale_templates(self.templates)
+        self.warm: LoadedCuts | None = None
+        if self.storage.warm_start is not None:
+            self.warm = warm_cuts(self.storage.warm_start, case, self.layout, self.templates)
 
     def _study_facts(self) -> tuple[Any, ...]:
         """Return everything that the ranks must have in common."""
@@ -170,12 +190,13 @@ class _Session:
 
     def _allocate(self, resources: ExitStack) -> None:
         training = self.case.training
-        self.lp = lp_arrays.lp_arrays(self.scaled)
+        self.lp, self.lp_region = share_stage_lps(self.comm, lp_arrays.lp_arrays(self.scaled))
         self.graph = graph_arrays(self.case, self.tree.num_openings)
         self.passes = passes = len(self.graph.path_weight) or training.forward_passes
         self.loaded_cuts = 0 if self.boundary is None else len(self.boundary.intercepts)
-        # Training adds no cuts to the last stage, the only one that may start with some.
-        capacity = max(training.iteration_limit * passes, self.loaded_cuts)
+        # Training adds no cuts to the last stage, which boundary cuts are for.
+        warm = 0 if self.warm is None else max(len(intercepts) for intercepts, _ in self.warm.cuts)
+        capacity = max(training.iteration_limit * passes + warm, self.loaded_cuts)
         nodes, states = self.lp.state_col.shape
         handles = np.zeros((self.threads, nodes), np.intp)
         for worker in range(self.threads):
@@ -192,6 +213,11 @@ class _Session:
             self.pool.intercept[last:, : self.loaded_cuts] = self.boundary.intercepts
             self.pool.slope[last:, : self.loaded_cuts] = self.boundary.slopes
             self.pool.num_cuts[last:] = self.loaded_cuts
+        for node, (intercepts, slopes) in enumerate(() if self.warm is None else self.warm.cuts):
+            if len(intercepts):
+                self.pool.intercept[node, : len(intercepts)] = intercepts
+                self.pool.slope[node, : len(intercepts)] = slopes
+                self.pool.num_cuts[node] = len(intercepts)
         self.work = lp_arrays.lp_workspace(self.lp, handles, capacity, passes, self.pool.added_per_round)
         self.buffers = fields.iteration_buffers(
             self.lp,
@@ -209,6 +235,17 @@ class _Session:
         own = len(self.buffers.cost_own)
         self.basis = lp_arrays.basis_store(self.lp, max(own, 1), capacity)
         self.visited = VisitedStates(len(self.case.stages), states)
+        self.checkpointer = Checkpointer(
+            self.storage,
+            self.case,
+            self.comm,
+            self.lp,
+            self.pool,
+            self.basis,
+            self.buffers,
+            self.selector,
+            self.visited,
+        )
         self.evaluator = None
         if training.upper_bound.enabled:
             self.evaluator = UpperBoundEvaluator(
@@ -231,9 +268,12 @@ class _Session:
 
     def run(self, on_iteration: OnIteration | None) -> TrainingResult:
         """Iterate until a stopping rule is met or a rank's callback asks to stop."""
-        history: list[IterationRecord] = []
+        history = self.history
+        self.cuts_removed = sum(record.cuts_removed for record in history)
+        if self.evaluator is not None:
+            self.evaluator.remember([record.deterministic_upper_bound for record in history])
         rules = StoppingRules(self.case.training)
-        reason = None
+        reason = rules.check(history, 0.0) if history else None
         while reason is None:
             history.append(self._bounded(self._iterate(len(history))))
             asked = on_iteration is not None and bool(on_iteration(history[-1]))
@@ -244,6 +284,9 @@ class _Session:
             reason = rules.check(history, float(elapsed_s))
             if stop:
                 reason = reason or "graceful_shutdown"
+            planned = self.storage.schedule is not None and reason is not None
+            if planned or reason == "graceful_shutdown" or self.checkpointer.due(len(history)):
+                self.checkpointer.write(self._policy(), history, self.tree.seed, self.scaled[0].cost_scale)
         policy = self._policy()
         last = history[-1]
         bound = None if self.evaluator is None else self.evaluator.finish(len(history))
@@ -266,11 +309,16 @@ class _Session:
             history=tuple(history),
             scaling=self.scaling,
             selection=tuple(self.selection),
-            warnings=self.warnings + (() if self.boundary is None else self.boundary.warnings),
+            warnings=self._all_warnings(),
             timings=tuple(self.timings),
             workers=self._workers(total_time_ms),
             deterministic_bound=bound,
         )
+
+    def _all_warnings(self) -> tuple[Problem, ...]:
+        boundary = () if self.boundary is None else self.boundary.warnings
+        warm = () if self.warm is None else self.warm.warnings
+        return self.warnings + boundary + warm + self.checkpointer.warnings
 
     def _workers(self, wall_time_ms: float) -> tuple[WorkerInfo, ...]:
         ends = gather_rows(self.comm, np.array([wall_time_ms, *memory_bytes()], np.float64))
@@ -360,6 +408,7 @@ class _Session:
             stage_ids=tuple(template.stage_id for template in self.templates),
             node_ids=None if self.case.graph.is_chain else tuple(node.id for node in self.case.graph.nodes),
             state_names=self.layout.names,
+            components=tuple((part.kind, part.entity_id, part.offset) for part in self.layout.components),
             forward_passes=self.passes,
             intercepts=tuple(self.pool.intercept[t, :n].copy() for t, n in enumerate(counts)),
             slopes=tuple(self.pool.slope[t, :n].copy() for t, n in enumerate(counts)),

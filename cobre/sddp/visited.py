@@ -44,6 +44,11 @@ class VisitedStates:
         self._node[:, self.count : last] = nodes
         self.count = last
 
+    def nodes(self) -> NDArray[np.int64]:
+        """Return the nodes of all states, int64[T, count], a copy."""
+        found: NDArray[np.int64] = self._node[:, : self.count].copy()
+        return found
+
     def of_stage(self, stage: int) -> NDArray[np.float64]:
         """Return the states of a stage in the order of iterations and passes, float64[count, n] (a view)."""
         return self._state[stage, : self.count]

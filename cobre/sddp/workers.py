@@ -14,6 +14,7 @@ from cobre.sddp.cpus import rank_environment
 
 if TYPE_CHECKING:
     from cobre.case.model import Case
+    from cobre.sddp.persistence import Storage
     from cobre.sddp.progress import TrainingResult
     from cobre.sddp.training import OnIteration
 
@@ -28,6 +29,7 @@ def train_on_ranks(
     backend: str = "auto",
     on_iteration: OnIteration | None = None,
     failure_directory: Path | None = None,
+    storage: Storage | None = None,
 ) -> TrainingResult:
     """Train a case on several new processes and return the result of rank 0.
 
@@ -63,7 +65,7 @@ def train_on_ranks(
         _train_rank,
         ranks,
         backend="shm" if backend == "auto" else backend,
-        args=(case, threads, on_iteration is not None, failure_directory),
+        args=(case, threads, on_iteration is not None, failure_directory, storage),
         on_progress=None if on_iteration is None else lambda rank, record: on_iteration(record),
         environment=rank_environment(threads),
     )
@@ -86,7 +88,12 @@ class _StopRequest:
 
 
 def _train_rank(
-    comm: Communicator, case: Case, threads: int, watched: bool, failure_directory: Path | None
+    comm: Communicator,
+    case: Case,
+    threads: int,
+    watched: bool,
+    failure_directory: Path | None,
+    storage: Storage | None,
 ) -> TrainingResult | None:
     """Train on one rank; rank 0 asks the parent after each iteration whether to go on."""
     from cobre.sddp.training import train
@@ -103,5 +110,6 @@ def _train_rank(
         threads=threads,
         on_iteration=on_iteration,
         failure_directory=failure_directory,
+        storage=storage,
     )
     return result if comm.rank == 0 else None

@@ -28,6 +28,15 @@ def external_classes(case: Case, source: ScenarioSource | None = None) -> tuple[
     return tuple(name for name in CLASSES if source.scheme(name) == "external")
 
 
+def node_classes(case: Case) -> tuple[ClassName, ...]:
+    """Return the classes that nodes with a scenario take from external scenarios.
+
+    A study made without files need not name the scheme: all classes with scenarios, then.
+    """
+    given = tuple(name for name in CLASSES if case.scenarios.external(name) is not None)
+    return tuple(name for name in external_classes(case) if name in given) or given
+
+
 def follows_external(case: Case) -> bool:
     """Return whether generated openings follow the external scenarios."""
     return (

@@ -1,7 +1,7 @@
 """Standard normal quantiles by the formulas of Beasley and Springer (middle) and Moro (tails).
 
 ``|p - 1/2| < 0.42``: a rational function of ``(p - 1/2)^2``; beyond, a polynomial of degree 8 in
-``ln(-ln q)`` with ``q`` the smaller of ``p`` and ``1 - p``. Absolute error below 3e-9 where ``q`` is above
+``ln(-ln q)`` with ``q`` the smaller of ``p`` and ``1 - p``. Absolute error below 4e-9 where ``q`` is above
 1e-12. Both are evaluated as printed, from the highest power down, so that other programs get the same bits.
 """
 

@@ -28,9 +28,9 @@ from cobre.errors import Problem, ValidationError
 from cobre.stochastic.correlation import CorrelationRoots, correlate_rows, correlation_roots
 from cobre.stochastic.entities import CLASSES, NoiseLayout, noise_layout
 from cobre.stochastic.external import (
-    external_classes,
     follow,
     follows_external,
+    node_classes,
     number_of_scenarios,
     varying,
 )
@@ -259,7 +259,7 @@ class _Generator:
 
     def _random_beside(self, stage: int) -> bool:
         """Return whether a class without external scenarios is random at a stage."""
-        statistics, external = self._statistics, external_classes(self._case)
+        statistics, external = self._statistics, node_classes(self._case)
         std = {"inflow": statistics.sigma, "load": statistics.load_std, "ncs": statistics.ncs_std}
         return any(name not in external and bool((std[name][stage] > 0.0).any()) for name in CLASSES)
 
@@ -270,7 +270,7 @@ class _Generator:
             filled[:] = given[: len(filled)]
         if node.scenario_id is None:
             return
-        case, scenario, external = self._case, node.scenario_id, external_classes(self._case)
+        case, scenario, external = self._case, node.scenario_id, node_classes(self._case)
         noise, inflow, load, ncs = target
         if not self._random_beside(node.stage):
             noise[:] = np.nan
@@ -309,7 +309,7 @@ def study_correlation(case: Case) -> Correlation | None:
 
 def _check_nodes(case: Case, model: InflowModel) -> None:
     """Refuse scenarios of inflow at nodes of a model with lags, whose part depends on the way there."""
-    if model.lags.names and case.graph.has_scenarios and "inflow" in external_classes(case):
+    if model.lags.names and case.graph.has_scenarios and "inflow" in node_classes(case):
         raise ValidationError(
             [
                 Problem(

@@ -8,7 +8,7 @@ from case_builder import errors_of, only, pick, warnings_of, write_case
 from test_case_fields import put
 
 from cobre.case import load
-from cobre.case.model import CheckpointOptions, PolicyOptions, UpperBoundOptions
+from cobre.case.model import CheckpointOptions, PolicyOptions, ScenarioSource, UpperBoundOptions
 
 
 def sources(**values: Any) -> Any:
@@ -68,7 +68,6 @@ def test_keys_that_do_not_fit_together(tmp_path: Path, edit: Any, field: str) ->
 @pytest.mark.parametrize(
     ("edit", "field"),
     [
-        (sources(seed=1, load={"scheme": "out_of_sample"}), "training.scenario_source.load.scheme"),
         (sources(inflow={"scheme": "historical"}), "training.scenario_source.inflow.scheme"),
         (
             sources(inflow={"scheme": "historical"}, historical_years=[1990]),
@@ -76,9 +75,33 @@ def test_keys_that_do_not_fit_together(tmp_path: Path, edit: Any, field: str) ->
         ),
     ],
 )
-def test_schemes_not_supported_yet(tmp_path: Path, edit: Any, field: str) -> None:
-    problem = only(write_case(tmp_path, config=edit), "NotImplemented", field=field)
-    assert "not supported yet" in problem.message
+def test_historical_scheme_needs_a_history(tmp_path: Path, edit: Any, field: str) -> None:
+    problem = only(write_case(tmp_path, config=edit), "FileNotFound", field=field)
+    assert "inflow_history" in problem.message
+
+
+def test_schemes_are_kept_by_class(tmp_path: Path) -> None:
+    def edit(file: dict) -> None:
+        file["training"]["scenario_source"] = {"seed": -7, "load": {"scheme": "out_of_sample"}}
+        file["simulation"] = {
+            "selection": {"method": "sampled", "num_scenarios": 5},
+            "scenario_source": {"seed": 3, "inflow": {"scheme": "out_of_sample"}},
+        }
+
+    case = load(write_case(tmp_path, config=edit))
+    assert case.training.source == ScenarioSource(load="out_of_sample", seed=7)
+    assert case.simulation.source == ScenarioSource(inflow="out_of_sample", seed=3)
+    assert case.simulation.num_scenarios == 5
+
+
+@pytest.mark.parametrize("scheme", ["out_of_sample", "historical"])
+def test_enumerated_passes_take_openings_only(tmp_path: Path, scheme: str) -> None:
+    def edit(file: dict) -> None:
+        file["training"]["selection"] = {"method": "enumerated"}
+        file["training"]["scenario_source"] = {"seed": 7, "inflow": {"scheme": scheme}}
+
+    errors = errors_of(write_case(tmp_path, config=edit))
+    pick(errors, "BusinessRuleViolation", field="training.scenario_source.inflow.scheme", value=scheme)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +188,7 @@ def test_openings_from_a_file(tmp_path: Path) -> None:
     edit = sources(openings={"source": "file"})
     errors = errors_of(write_case(tmp_path / "a", config=edit))
     pick(errors, "FileNotFound", field="training.scenario_source.openings.source")
-    pick(errors, "NotImplemented", field="training.scenario_source.openings.source")
+    assert len(errors) == 1
 
 
 def test_upper_bound_evaluation(tmp_path: Path) -> None:

@@ -181,9 +181,8 @@ def test_entity_without_readable_id(tmp_path: Path) -> None:
 
 UNSUPPORTED = [
     ("config", "training.enabled", False, "without training"),
-    ("config", "training.scenario_source", {"inflow": {"scheme": "historical"}}, "in_sample"),
     ("config", "exports", {"states": True}, "exporting"),
-    ("stages", "stages.0.sampling_method", "lhs", "sampling method"),
+    ("stages", "stages.0.sampling_method", "selective", "representative openings"),
     ("stages", "policy_graph.type", "cyclic", "cyclic"),
 ]
 

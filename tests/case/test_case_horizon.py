@@ -170,7 +170,7 @@ def test_sobol_points_want_a_power_of_two(tmp_path: Path) -> None:
             stage.update(sampling_method="qmc_sobol", num_openings=count)
 
     _, errors, warnings = check(write_case(tmp_path, stages=edit))
-    assert [problem.kind for problem in errors] == ["NotImplemented"] * 3
+    assert errors == []
     pick(warnings, "ModelQuality", rule="5b.25", entity="stage 1")
 
 
@@ -307,7 +307,10 @@ def test_external_scenario_faults(tmp_path: Path) -> None:
     pick(errors, "BusinessRuleViolation", field="policy_graph.nodes[].scenario_id", value="20-21")
     unknown = write_external(tmp_path / "c", nodes=[(10, 0), (20, 1, 0), (21, 1, 2), (30, 2)])
     only(unknown, "InvalidReference", file="stages.json", entity="stage 1", value="2")
-    only(write_external(tmp_path / "d", load=lambda f: None), "NotImplemented", field="std_mw", value="1")
+    random = write_external(tmp_path / "d", load=lambda f: None)
+    assert "load is random" in only(random, "SchemaViolation", entity="stage 1", field="num_openings").message
+    beside = write_external(tmp_path / "g", load=lambda f: None, stages=graph(SCENARIO_NODES))
+    assert [stage.num_openings for stage in load(beside).stages] == [1, 4, 4]
     openings = write_external(tmp_path / "e", stages=graph(SCENARIO_NODES))
     only(openings, "BusinessRuleViolation", entity="stage 1", field="num_openings", value=4)
     only(write_external(tmp_path / "f", table=b"PAR1"), "ParseError")
@@ -342,8 +345,7 @@ def test_external_file_that_is_not_used_is_still_checked(tmp_path: Path) -> None
 def test_external_scheme_without_file_or_nodes(tmp_path: Path) -> None:
     errors = errors_of(write_case(tmp_path, config=use_external(), load=no_load_noise))
     pick(errors, "FileNotFound", field="training.scenario_source.inflow.scheme")
-    pick(errors, "NotImplemented", field="training.scenario_source.inflow.scheme")
-    assert len(errors) == 2
+    assert len(errors) == 1
 
 
 @pytest.mark.parametrize(
@@ -432,3 +434,17 @@ def test_a_gap_rule_under_risk_aversion_warns(tmp_path: Path) -> None:
     _, errors, warnings = check(path)
     assert errors == []
     assert "expected cost" in pick(warnings, "SemanticAmbiguity", file="config.json").message
+
+
+def test_external_scheme_on_a_chain_needs_scenarios_at_every_stage(tmp_path: Path) -> None:
+    file = "scenarios/external_inflow_scenarios.parquet"
+    options = {"config": use_external(method="sampled"), "load": no_load_noise}
+    problem = only(write_case(tmp_path / "a", extra={file: external()}, **options), "DimensionMismatch")
+    assert problem.context["value"] == "0, 2"
+    cells = [(s, n, h) for s, count in ((0, 1), (1, 2), (2, 3)) for n in range(count) for h in (1, 4)]
+    stage, scenario, hydro = (list(column) for column in zip(*cells, strict=True))
+    table = {"stage_id": stage, "scenario_id": scenario, "hydro_id": hydro, "value_m3s": [1.0] * len(cells)}
+    case = load(write_case(tmp_path / "b", extra={file: table}, **options))
+    assert case.training.source.inflow == "external"
+    assert case.scenarios.external_inflow_m3s is not None
+    assert [len(values) for values in case.scenarios.external_inflow_m3s] == [1, 2, 3]

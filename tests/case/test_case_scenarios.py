@@ -160,6 +160,7 @@ def test_history(tmp_path: Path) -> None:
         assert case.scenarios.estimation_path == "partial_estimation"
     case = load(write_case(tmp_path / "d", stages=with_months, inflow=None, extra={HISTORY: history()}))
     assert case.scenarios.estimation_path == "full_estimation"
+    assert case.summary().uncertainty["inflow"] == "noise as in the history at 2 hydros (saa)"
     errors = errors_of(write_case(tmp_path / "b", extra={HISTORY: history()}))
     pick(errors, "BusinessRuleViolation", file=HISTORY, rule="5b.21")
 
@@ -200,9 +201,30 @@ def correlation(off: float = 0.5, **group: Any) -> dict[str, Any]:
     return {"method": "spectral", "profiles": {"default": {"correlation_groups": [content]}}}
 
 
-def test_correlation_is_refused_unless_it_is_neutral(tmp_path: Path) -> None:
-    only(write_case(tmp_path / "a", extra={CORRELATION: correlation()}), "NotImplemented", file=CORRELATION)
-    assert warnings_of(write_case(tmp_path / "b", extra={CORRELATION: correlation(0.0)})) == []
+def test_correlation_is_kept_by_profile_and_stage(tmp_path: Path) -> None:
+    content = correlation()
+    content["profiles"]["wet"] = correlation(0.25, entities=[{"type": "load", "id": n} for n in (3, 0)])[
+        "profiles"
+    ]["default"]
+    content["schedule"] = [{"stage_id": 1, "profile_name": "wet"}]
+    found = load(write_case(tmp_path, extra={CORRELATION: content})).scenarios.correlation
+    assert found is not None
+    assert found.of_stage == ("default", "wet", "default")
+    (group,) = found.profiles["default"]
+    assert (group.name, group.kind, group.members.tolist()) == ("g", "inflow", [0, 1])
+    (group,) = found.profiles["wet"]
+    assert (group.kind, group.members.tolist()) == ("load", [1, 0])
+    assert group.matrix.tolist() == [[1.0, 0.25], [0.25, 1.0]]
+
+
+def test_the_same_id_in_two_classes_does_not_collide(tmp_path: Path) -> None:
+    content = correlation()
+    loads = [{"type": "load", "id": 0}, {"type": "load", "id": 3}]
+    second = correlation(0.1, entities=loads)["profiles"]["default"]["correlation_groups"]
+    content["profiles"]["default"]["correlation_groups"] += second
+    found = load(write_case(tmp_path, extra={CORRELATION: content})).scenarios.correlation
+    assert found is not None
+    assert [group.kind for group in found.profiles["default"]] == ["inflow", "load"]
 
 
 @pytest.mark.parametrize(
@@ -253,7 +275,10 @@ def test_impossible_correlations_are_warned_of(tmp_path: Path) -> None:
     matrix = [[1.0, -0.9, -0.9], [-0.9, 1.0, -0.9], [-0.9, -0.9, 1.0]]
     content = correlation(entities=[*three, {"type": "load", "id": 8}], matrix=matrix)
     path = write_case(tmp_path / "b", buses=more, load=None, extra={CORRELATION: content})
-    assert "semidefinite" in pick(check(path)[2], "ModelQuality", file=CORRELATION).message
+    problem = pick(check(path)[2], "ModelQuality", file=CORRELATION)
+    # Eigenvalues 1.9, 1.9 and -0.8; what is left has correlations of -1/2.
+    assert "semidefinite (lowest eigenvalue -0.8)" in problem.message
+    assert "by up to 0.4." in problem.message
 
 
 def test_repeated_rows_are_found_among_wide_ids(tmp_path: Path) -> None:
@@ -286,7 +311,9 @@ def test_noise_openings(tmp_path: Path) -> None:
         file["training"]["scenario_source"] = {"openings": {"source": "file"}}
 
     path = write_case(tmp_path / "c", config=use, extra={NOISE: openings()})
-    only(path, "NotImplemented", file="config.json", field="training.scenario_source.openings.source")
+    found = load(path).scenarios.noise_openings
+    assert found is not None
+    assert [values.shape for values in found] == [(1, 3), (4, 3), (4, 3)]
 
 
 SOURCES = {

@@ -52,7 +52,7 @@ def test_too_little_memory(tmp_path, monkeypatch, capsys):
         raise MemoryError("Unable to allocate 256. GiB")
 
     case = copy_example(tmp_path)
-    monkeypatch.setattr("cobre.sddp.train", fail)
+    monkeypatch.setattr("cobre.sddp.training.train", fail)
     assert main(["train", str(case), "--output-format", "json"]) == 4
     (problem,) = strict_json(capsys.readouterr().out)["errors"]
     assert problem["kind"] == "OutOfMemory"

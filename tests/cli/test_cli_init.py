@@ -10,7 +10,7 @@ from cli_helpers import check_envelope, snapshot, strict_json
 
 from cobre.case.templates import TEMPLATES
 from cobre.cli import main
-from cobre.cli.app import TemplateName
+from cobre.cli.choices import TemplateName
 
 
 def test_the_options_are_the_templates() -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_helpers import copy_example, run
+from cli_helpers import run
 
 SCRIPT = """
 import sys
@@ -38,14 +38,6 @@ def test_a_program_that_does_not_exist_is_refused() -> None:
     finished = run("launch", "-n", 2, "--", "no-such-program-at-all")
     assert finished.returncode != 0
     assert "no-such-program-at-all" in finished.stderr
-
-
-def test_training_on_several_ranks_is_refused(tmp_path: Path) -> None:
-    case = copy_example(tmp_path)
-    command = [sys.executable, "-m", "cobre", "train", case, "--output-format", "json"]
-    finished = run("launch", "-n", 2, "--", *command)
-    assert finished.returncode == 4
-    assert "training does not run on the 'shm' communicator yet" in finished.stdout
 
 
 def test_clean_shm_says_what_it_did() -> None:

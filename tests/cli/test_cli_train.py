@@ -42,7 +42,8 @@ PROGRESS_KEYS = [
 WRITTEN = {
     "policy",
     "policy/cuts.parquet",
-    "policy/metadata.json",
+    "policy/manifest.json",
+    "policy/manifest.sha256",
     "training",
     "training/_SUCCESS",
     "training/timing",

@@ -63,6 +63,21 @@ def test_tables_show_times_and_ratios():
     assert document["results"][1]["median_us"] == 1.0
 
 
+def test_a_gather_into_a_region_is_compared_with_plain_gathers_of_its_size():
+    results = [
+        Result("shm", 2, "allgatherv 1 MB", 200.0, 190.0),
+        Result("shm", 2, "gather_shared 1 MB", 80.0, 70.0),
+        Result("mpi-openmpi", 2, "allgatherv 1 MB", 240.0, 230.0),
+        Result("mpi-openmpi", 2, "gather_shared 1 MB", 75.0, 70.0),
+    ]
+    _, ratios, regions = as_text(results).split("\n\n")
+    assert [line.split()[-1] for line in ratios.splitlines()[2:]] == ["1.20", "0.94"]
+    title, columns, *rows = regions.splitlines()
+    assert title.startswith("2 ranks, allgatherv divided by shm's gather of that size into a region:")
+    assert columns.split() == ["mpi-openmpi"]
+    assert [row.split() for row in rows] == [["allgatherv", "1", "MB", "3.00"]]
+
+
 def test_the_plan_has_the_sizes_that_people_compare():
     names = [operation.name for operation in OPERATIONS]
     assert len(set(names)) == len(names)

@@ -209,6 +209,9 @@ def test_digest_is_that_of_the_trained_policy(stored: PolicyData) -> None:
         intercepts=tuple(part.intercept for part in whole),
         slopes=tuple(part.slopes for part in whole),
         future_cost_floor=(0.0,) * 3,
+        iterations=tuple(part.iteration.astype(np.int32) for part in whole),
+        passes=tuple(part.forward_pass.astype(np.int32) for part in whole),
+        active=tuple(part.active for part in whole),
     )
     assert replace(stored, cuts=tuple(whole)).sha256() == trained.sha256()
     graph = replace(stored, cuts=tuple(whole), is_chain=False)

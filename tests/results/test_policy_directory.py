@@ -12,7 +12,6 @@ from cobre.case.model.horizon import chain_graph
 from cobre.errors import OutputError, ValidationError
 from cobre.policy_files import PolicyDirectory
 from cobre.results import write_policy
-from cobre.results.training import cuts_table
 from cobre.sddp import train
 
 
@@ -140,8 +139,7 @@ def test_loaded_cuts_are_marked_in_what_is_written(directory, whole, tmp_path):
     loaded = len(PolicyDirectory(directory).pool(0).intercepts)
     assert result.policy.boundary_cuts == loaded == len(result.policy.intercepts[1])
     assert len(result.policy.intercepts[0]) == 2
-    table = cuts_table(result.policy).to_pydict()
-    assert table["iteration"] == [1, 2] + [0] * loaded
+    assert [made.tolist() for made in result.policy.iterations] == [[1, 2], [0] * loaded]
     write_policy(tmp_path / "again", first, result)
     again = PolicyDirectory(tmp_path / "again").pool(1)
     assert again.warm_start_count == loaded

@@ -13,6 +13,7 @@ import pytest
 
 import cobre
 from cobre.errors import OutputError
+from cobre.policy_store import read_policy_directory
 from cobre.results import read_convergence, read_metadata, training, write_training
 from cobre.sddp import Policy, TrainingResult
 from cobre.sddp.progress import IterationRecord
@@ -21,7 +22,8 @@ BEGAN = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.timezone.utc)
 ENDED = BEGAN + datetime.timedelta(seconds=90)
 WRITTEN = {
     "policy/cuts.parquet",
-    "policy/metadata.json",
+    "policy/manifest.json",
+    "policy/manifest.sha256",
     "training/_SUCCESS",
     "training/timing/iterations.parquet",
     "training/convergence.parquet",
@@ -55,7 +57,7 @@ def result() -> TrainingResult:
     intercepts = (np.array([1.0, 2.0, 3.0, 0.1 + 0.2]), np.zeros(0))
     slopes = (np.arange(8.0).reshape(4, 2), np.zeros((0, 2)))
     policy = Policy(
-        stage_ids=(3, 4),
+        stage_ids=(0, 1),
         state_names=("hydro_storage[a]", "hydro_storage[b]"),
         forward_passes=2,
         intercepts=intercepts,
@@ -64,6 +66,7 @@ def result() -> TrainingResult:
         iterations=(np.array([1, 1, 2, 2], np.int32), np.zeros(0, np.int32)),
         passes=(np.array([0, 1, 0, 1], np.int32), np.zeros(0, np.int32)),
         active=(np.array([True, False, True, True]), np.ones(0, np.bool_)),
+        components=(("storage", 0, 0), ("storage", 1, 0)),
     )
     return TrainingResult(
         iterations=2,
@@ -137,20 +140,18 @@ def test_tables_are_compressed_with_zstd(tmp_path, case, result):
 def test_cuts_hold_every_bit_of_the_policy(tmp_path, case, result):
     write_training(tmp_path, case, result, BEGAN, ENDED, "complete")
     rows = pq.read_table(tmp_path / "policy" / "cuts.parquet").to_pylist()
-    assert [(row["stage_id"], row["slot"], row["iteration"], row["forward_pass"]) for row in rows] == [
-        (3, 0, 1, 0),
-        (3, 1, 1, 1),
-        (3, 2, 2, 0),
-        (3, 3, 2, 1),
+    assert [(row["node"], row["slot"], row["iteration"], row["forward_pass"]) for row in rows] == [
+        (0, 0, 1, 0),
+        (0, 1, 1, 1),
+        (0, 2, 2, 0),
+        (0, 3, 2, 1),
     ]
     assert [row["intercept"] for row in rows] == result.policy.intercepts[0].tolist()
-    assert [row["coefficients"] for row in rows] == result.policy.slopes[0].tolist()
-    metadata = json.loads((tmp_path / "policy" / "metadata.json").read_text())
-    assert metadata["format_version"] == 1
-    assert metadata["sha256"] == result.policy_sha256
-    assert metadata["cost_unit"] == "$"
-    assert metadata["stage_ids"] == [3, 4]
-    assert metadata["state_names"] == ["hydro_storage[a]", "hydro_storage[b]"]
+    assert [row["slopes"] for row in rows] == result.policy.slopes[0].tolist()
+    assert [row["active"] for row in rows] == [True, False, True, True]
+    manifest = json.loads((tmp_path / "policy" / "manifest.json").read_text())
+    assert manifest["format_version"] == 1
+    assert manifest["policy_sha256"] == read_policy_directory(tmp_path / "policy").sha256()
 
 
 def test_metadata(tmp_path, case, result):

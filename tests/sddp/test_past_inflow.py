@@ -8,7 +8,7 @@ import pytest
 from exogenous_tree import ExogenousTree
 from studies import cascade_study, with_training
 
-from cobre.case.model import Case, InflowHistory
+from cobre.case.model import Case, InflowHistory, UpperBoundOptions
 from cobre.lp import StateLayout, build_templates
 from cobre.lp.past_inflow import past_inflow
 from cobre.sddp import train
@@ -112,6 +112,30 @@ def test_bounds_of_past_inflow_hold_on_every_way_through_the_tree():
                 low = bounds.memory_lower[stage + 1, part.entity, part.lane]
                 high = bounds.memory_upper[stage + 1, part.entity, part.lane]
                 assert low - 1e-9 <= state[place] <= high + 1e-9
+
+
+@pytest.mark.parametrize("method", ["penalty", "truncation"])
+def test_the_deterministic_upper_bound_holds_with_lags(method):
+    case = with_training(
+        persistent(method, noise=0.15),
+        forward_passes=4,
+        iteration_limit=25,
+        upper_bound=UpperBoundOptions(enabled=True),
+    )
+    tree = ExogenousTree(case)
+    optimum = tree.optimum(0, tree.layout.initial)
+    bound = train(case).deterministic_bound
+    assert bound.value >= optimum * (1.0 - 1e-9)
+    assert bound.value <= 1.1 * optimum
+
+
+def test_no_upper_bound_is_claimed_where_truncation_bends_the_cost():
+    case = with_training(
+        persistent("truncation", noise=1.0), iteration_limit=2, upper_bound=UpperBoundOptions(enabled=True)
+    )
+    bound = train(case).deterministic_bound
+    assert bound.value == np.inf
+    assert "truncated" in bound.reason_unavailable
 
 
 def test_threads_do_not_change_a_bit():

@@ -131,3 +131,95 @@ def opening_seed(base: int, opening: int, stage_id: int) -> int:
 
 def forward_seed(base: int, iteration: int, scenario: int, stage: int) -> int:
     return siphash(struct.pack("<QIII", base, iteration, scenario, stage))
+
+
+def stage_seed(base: int, stage_id: int) -> int:
+    return siphash(struct.pack("<QI", base, stage_id))
+
+
+def fresh_seed(base: int, iteration: int, scenario: int, group: int) -> int:
+    return siphash(struct.pack("<BQIII", 1, base, iteration, scenario, group))
+
+
+def quantile(p: float) -> float:
+    """Beasley-Springer-Moro, coefficients highest power last, summed by Horner's rule."""
+    p = min(max(p, 2.2250738585072014e-308), 1.0 - 2.220446049250313e-16)
+    if p <= 1e-20:
+        return -8.21
+
+    def horner(coefficients: list[float], x: float) -> float:
+        total = coefficients[-1]
+        for coefficient in reversed(coefficients[:-1]):
+            total = total * x + coefficient
+        return total
+
+    y = p - 0.5
+    if abs(y) < 0.42:
+        above = [2.50662823884, -18.61500062529, 41.39119773534, -25.44106049637]
+        below = [1.0, -8.47351093090, 23.08336743743, -21.06224101826, 3.13082909833]
+        return y * horner(above, y * y) / horner(below, y * y)
+    moro = [0.3374754822726147, 0.9761690190917186, 0.1607979714918209, 0.0276438810333863]
+    moro += [0.0038405729373609, 0.0003951896511349, 0.0000321767881768, 0.0000002888167364]
+    moro += [0.0000003960315187]
+    z = horner(moro, math.log(-math.log(p if y <= 0 else 1.0 - p)))
+    return -z if y <= 0 else z
+
+
+def shuffled(rng: Pcg64, n: int) -> list[int]:
+    items = list(range(n))
+    for i in reversed(range(1, n)):
+        j = rng.below(i + 1)[0]
+        items[i], items[j] = items[j], items[i]
+    return items
+
+
+def uniform_52(rng: Pcg64) -> float:
+    return _float_from_bits(0, rng.u64() >> 12) - 1.0
+
+
+def latin(seed: int, n: int, dim: int) -> list[list[float]]:
+    rng = Pcg64(seed)
+    points = [[0.0] * dim for _ in range(n)]
+    for d in range(dim):
+        samples = [(k + uniform_52(rng)) / n for k in range(n)]
+        for sample, opening in zip(samples, shuffled(rng, n), strict=True):
+            points[opening][d] = quantile(sample)
+    return points
+
+
+def latin_point(strata_seed: int, draw_seed: int, scenario: int, n: int, dim: int) -> list[float]:
+    strata, draw = Pcg64(strata_seed), Pcg64(draw_seed)
+    return [quantile((shuffled(strata, n)[scenario] + uniform_52(draw)) / n) for _ in range(dim)]
+
+
+def sobol(seed: int, plain: list[list[int]]) -> list[list[float]]:
+    """Scramble 32-bit Sobol points (point, dimension) linearly."""
+    rng = Pcg64(seed)
+    scramble = [(rng.u32() | 1, rng.u32()) for _ in plain[0]]
+    return [
+        [quantile((a * x + b) % 2**32 / 2**32) for x, (a, b) in zip(point, scramble, strict=True)]
+        for point in plain
+    ]
+
+
+def halton(seed: int, n: int, primes: list[int]) -> list[list[float]]:
+    rng = Pcg64(seed)
+    tables = []
+    for p in primes:
+        digits = 1
+        while p**digits <= n - 1:
+            digits += 1
+        tables.append([shuffled(rng, p) for _ in range(digits)])
+    points = []
+    for index in range(n):
+        row = []
+        for p, table in zip(primes, tables, strict=True):
+            u, weight, rest, place = 0.0, 1.0 / p, index, 0
+            while rest:
+                rest, digit = divmod(rest, p)
+                u += table[place][digit] * weight
+                weight /= p
+                place += 1
+            row.append(quantile(u))
+        points.append(row)
+    return points

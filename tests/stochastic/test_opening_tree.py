@@ -135,7 +135,7 @@ def test_stages_without_a_season_share_nothing():
 
 
 @pytest.mark.parametrize("method", ["none", "penalty", "truncation", "truncation_with_penalty"])
-def test_negative_inflow_stays_as_it_is(method):
+def test_negative_inflow_stays_in_the_tree(method):
     case = make_case([make_stage(0, 20)], inflow_mean=5.0, inflow_std=10.0, inflow_method=method)
     tree = build_opening_tree(case)
     np.testing.assert_array_equal(tree.inflow_m3s, 5.0 + 10.0 * tree.noise)

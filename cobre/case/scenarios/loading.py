@@ -177,19 +177,17 @@ def _check_replays(sources: Sources, reporter: Reporter) -> None:
     if layout.INFLOW_HISTORY in sources.present:
         return
     config, stages = sources.config.root, sources.stages.root
-    if config is not None:
-        simulation = config.simulation.scenario_source if config.simulation is not None else None
-        for section, source in (("training", config.training.scenario_source), ("simulation", simulation)):
-            if source is not None and source.inflow is not None and source.inflow.scheme == "historical":
-                field = f"{section}.scenario_source.inflow.scheme"
-                reporter.error(
-                    "FileNotFound",
-                    f"{layout.CONFIG}: {field} is 'historical', but there is no {layout.INFLOW_HISTORY}.",
-                    file=layout.CONFIG,
-                    field=field,
-                    value="historical",
-                    suggestion="Add the file, or use another scheme.",
-                )
+    source = config.training.scenario_source if config is not None else None
+    if source is not None and source.inflow is not None and source.inflow.scheme == "historical":
+        field = "training.scenario_source.inflow.scheme"
+        reporter.error(
+            "FileNotFound",
+            f"{layout.CONFIG}: {field} is 'historical', but there is no {layout.INFLOW_HISTORY}.",
+            file=layout.CONFIG,
+            field=field,
+            value="historical",
+            suggestion="Add the file, or use another scheme.",
+        )
     replaying = [
         stage.id
         for stage in (stages.stages if stages is not None else ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -39,6 +39,14 @@ def _tables(ranks: int, results: Sequence[Result]) -> list[str]:
         tables.append(
             title + _table(rows, others, lambda row, column: _ratio(figures, (row, column), (row, base)))
         )
+        gathers = _gathers(row for row in rows if (row, base) in figures)
+        if gathers:
+
+            def against_region(row: str, column: str) -> str:
+                return _ratio(figures, (row, column), (gathers[row], base))
+
+            title = f"{ranks} ranks, allgatherv divided by {base}'s gather of that size into a region:\n"
+            tables.append(title + _table(list(gathers), others, against_region))
     pairs = [column for column in columns if f"{column} mpi4py" in columns]
     if pairs:
 
@@ -48,6 +56,13 @@ def _tables(ranks: int, results: Sequence[Result]) -> list[str]:
         title = f"{ranks} ranks, MPI from nopython code divided by mpi4py from Python:\n"
         tables.append(title + _table(rows, pairs, against_python))
     return tables
+
+
+def _gathers(rows: Iterable[str]) -> dict[str, str]:
+    """Return, for rows that are gathers into a shared region, by the row of the plain gather of that size."""
+    known = {operation.name: operation for operation in OPERATIONS}
+    plain = {item.count: item.name for item in OPERATIONS if item.kind == "allgatherv"}
+    return {plain[known[row].count]: row for row in rows if known[row].kind == "gather_shared"}
 
 
 def _ratio(figures: Figures, above: tuple[str, str], below: tuple[str, str]) -> str:

@@ -51,6 +51,12 @@ class UpperBoundEvaluator:
         self._prices: StatePrices | None = None
         self._assumptions: tuple[str, ...] = ()
 
+    def remember(self, bounds: Sequence[float | None]) -> None:
+        """Take over the bounds of the iterations that a resumed run has behind it."""
+        known = [bound for bound in bounds if bound is not None]
+        if known:
+            self.best = UpperBoundResult(min(known), (), (), 0, 0.0)
+
     def after(self, iteration: int) -> float | None:
         """Evaluate if it is the turn of ``iteration`` (from 1), and return the least bound so far."""
         options = self.options

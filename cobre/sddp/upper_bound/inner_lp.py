@@ -36,6 +36,8 @@ class InnerLp:
         self.template = template
         self.lp_solves = 0
         self._offset = offset
+        # Openings that repeat (given with weights, say) are solved once; sorted ones are close to each other.
+        self._noise, self._place = np.unique(template.opening_values, axis=0, return_inverse=True)
         self._model = HighsModel(template)
         self._rows = template.num_rows
         self._start: Basis | None = None
@@ -64,22 +66,22 @@ class InnerLp:
         if self._start is not None:
             return
         for state in states:
-            if self._solve(self.template.rhs(0, state)):
+            if self._solve(self.template.rhs_at(self._noise[0], state)):
                 self._start = self._model.basis(self.template.num_cols, self._rows)
                 return
 
     def values(self, state: FloatArray) -> FloatArray:
         """Return the optimal value ($) of every opening at an incoming ``state``.
 
-        ``inf`` for an opening without solution, and for all after it.
+        ``inf`` for an opening without solution, and for others, which are then not solved any more.
         """
         self._model.restart(self._start)
-        values = np.full(self.template.num_openings, np.inf)
-        for opening in range(len(values)):
-            if not self._solve(self.template.rhs(opening, state)):
+        values = np.full(len(self._noise), np.inf)
+        for opening, noise in enumerate(self._noise):
+            if not self._solve(self.template.rhs_at(noise, state)):
                 break
             values[opening] = self._model.objective() * self.template.cost_scale + self._offset
-        return values
+        return values[self._place.ravel()]
 
     def _solve(self, rhs: FloatArray) -> bool:
         self._model.set_row_bounds(0, rhs, rhs)

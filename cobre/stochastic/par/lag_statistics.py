@@ -53,9 +53,7 @@ class LagStatistics:
         self._calendar = calendar
         self._hydros = mean.shape[1]
         self._seasons = dict(seasons or {})
-        self._study = [
-            self._from_stages(number, case, mean, std) for number in range(len(calendar.timelines))
-        ]
+        self._study = [self._from_stages(number, mean, std) for number in range(len(calendar.timelines))]
         self._before: list[dict[Period, _Entry]] = [{} for _ in calendar.timelines]
         self._read_pre_study(case)
         self._cache: dict[tuple[int, Period], tuple[FloatArray, FloatArray, NDArray[np.bool_]]] = {}
@@ -67,9 +65,7 @@ class LagStatistics:
             self._cache[key] = self._find(resolution, period)
         return self._cache[key]
 
-    def _from_stages(
-        self, number: int, case: Case, mean: FloatArray, std: FloatArray
-    ) -> dict[Period, _Entry]:
+    def _from_stages(self, number: int, mean: FloatArray, std: FloatArray) -> dict[Period, _Entry]:
         timeline = self._calendar.timelines[number]
         members: dict[int, list[int]] = {}
         for stage, resolution in enumerate(self._calendar.of_stage):
@@ -99,7 +95,11 @@ class LagStatistics:
             number, home = self._calendar.home_of(span)
             mean = np.where(stats.present[row], stats.mean_m3s[row], np.nan)
             std = np.where(stats.present[row], stats.std_m3s[row], np.nan)
-            # Of several stages with the same home (weeks before the study) the latest counts.
+            # Of several stages with the same home (weeks before the study) the latest with a row counts.
+            earlier = self._before[number].get(home)
+            if earlier is not None:
+                mean = np.where(np.isnan(mean), earlier.mean, mean)
+                std = np.where(np.isnan(std), earlier.std, std)
             self._before[number][home] = _Entry(mean, std)
 
     def _find(self, resolution: int, period: Period) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:

@@ -73,7 +73,7 @@ def assemble(case: Case, standard: StandardModel) -> InflowModel:
     ratio = residual_ratio(calendar, effective) if standard.ratio is None else standard.ratio
     memory, wide = _with_memory(case, calendar, psi)
     needed, at_start = readers(memory, wide)
-    initial = _initial(case, calendar, memory, psi.shape[2], at_start, standard.mean)
+    initial = _initial(case, calendar, memory, at_start, standard.mean)
     lags, kept = keep_needed(memory, wide, initial, needed)
     return InflowModel(
         base_m3s=base,
@@ -171,7 +171,6 @@ def _initial(
     case: Case,
     calendar: StudyCalendar,
     memory: Memory,
-    lags: int,
     at_start: NDArray[np.bool_],
     mean: FloatArray,
 ) -> FloatArray:

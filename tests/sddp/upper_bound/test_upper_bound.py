@@ -163,3 +163,18 @@ def test_ranks_share_the_vertices_without_changing_a_bit(ranks, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     alone = bound_of(None)
     assert launch(bound_of, ranks, timeout_s=200) == [alone] * ranks
+
+
+def test_openings_that_repeat_are_solved_once():
+    case = cascade_study(hydros=2, stages=3, openings=3)
+    tree, layout = build_opening_tree(case), StateLayout(case)
+    templates = build_templates(case, tree, layout)
+    twice = tuple(
+        replace(template, opening_rhs=np.ascontiguousarray(np.tile(template.opening_rhs, (2, 1))))
+        for template in templates
+    )
+    graph = graph_arrays(case, tree.num_openings)
+    visited = VisitedStates(3, 2)
+    once, again = (upper_bound(lps, graph, visited, layout.initial) for lps in (templates, twice))
+    assert again.value == pytest.approx(once.value, rel=1e-12)
+    assert again.lp_solves == once.lp_solves

@@ -15,6 +15,7 @@ from par_cases import (
     make_stage,
     memories,
     month_stages,
+    month_start,
     past_months,
     pre_study,
     week_stages,
@@ -57,6 +58,16 @@ def test_weeks_without_observations_of_the_running_month() -> None:
     np.testing.assert_allclose([item["lag 1"][0] for item in found], [40.0] * 4 + [april] * 3, rtol=1e-14)
 
 
+def test_weeks_of_a_month_have_the_same_share_of_noise() -> None:
+    """Months, not weeks, build up correlation: the shares are those of monthly stages."""
+    weeks = week_stages(13, "2024-01-01")
+    recent = past_months([[50.0, 45.0]])
+    weekly = inflow_model(make_case(weeks, phi=constant_phi(13, 0.5, 0.3), recent=recent))
+    monthly = inflow_model(make_case(month_stages(3), phi=constant_phi(3, 0.5, 0.3), recent=recent))
+    month = [stage.start_date.month - 1 for stage in weeks]
+    np.testing.assert_allclose(weekly.sigma_m3s[:, 0], monthly.sigma_m3s[month, 0], rtol=1e-14)
+
+
 def test_quarters_after_months() -> None:
     months = month_stages(3)
     quarters = [
@@ -90,6 +101,29 @@ def test_quarters_after_months() -> None:
     assert (model.psi[3:, 0, :2] == 0.0).all()
     # With means of 100 and deviations of 10 everywhere, those of the quarters before are the same.
     np.testing.assert_allclose(model.psi[3, 0, 2:4], [0.4, 0.2], rtol=1e-13)
+
+
+def test_months_after_a_quarter() -> None:
+    """All months of a quarter had its inflow; a quarter that ends in two months is made of three."""
+    months = [make_stage(1 + n, month_start(2024, 4 + n), month_start(2024, 5 + n), 3 + n) for n in range(4)]
+    stages = [
+        make_stage(0, day("2024-01-01"), day("2024-04-01"), 12),
+        *months,
+        make_stage(5, day("2024-08-01"), day("2024-10-01"), 14),
+        make_stage(6, day("2024-10-01"), day("2025-01-01"), 15),
+    ]
+    recent = [(0, "2022-01-01", "2024-01-01", 9.0)]
+    case = make_case(stages, seasons=MONTHS_AND_QUARTERS, phi=constant_phi(7, 0.4, 0.2), recent=recent)
+    found = memories(inflow_model(case), np.arange(1.0, 8.0)[:, np.newaxis])
+    assert [found[1][f"lag {n} (month)"][0] for n in (1, 2)] == [1.0, 1.0]
+    assert [found[3][f"lag {n} (month)"][0] for n in (1, 2)] == [3.0, 2.0]
+    assert found[1]["lag 1 (quarter)"][0] == 1.0
+    second = (30 * 2.0 + 31 * 3.0 + 30 * 4.0) / 91
+    third = (31 * 5.0 + 61 * 6.0) / 92
+    np.testing.assert_allclose(found[5]["lag 1 (quarter)"][0], second, rtol=1e-14)
+    np.testing.assert_allclose(
+        [found[6][f"lag {n} (quarter)"][0] for n in (1, 2)], [third, second], rtol=1e-14
+    )
 
 
 def test_weekly_cycle_counts_weeks_from_the_first_stage() -> None:

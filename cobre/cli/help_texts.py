@@ -1,0 +1,51 @@
+"""What the commands say of themselves.
+
+No line breaks inside a paragraph: typer would keep them.
+"""
+
+from __future__ import annotations
+
+ROOT = (
+    "Plan hydrothermal power systems by stochastic dual dynamic programming (SDDP). "
+    "A case directory describes the system, its stages and its uncertainty; cobre trains a policy, a set of "
+    "cuts that says what stored water is worth, and writes it with its convergence as Parquet files.\n\n"
+    "Start a case:    cobre init DIR --template toy\n\n"
+    "Check a case:    cobre validate CASE\n\n"
+    "Inflow models:   cobre stochastic CASE\n\n"
+    "Train a policy:  cobre train CASE --iterations 100 --output results"
+)
+TRAIN = (
+    "Train a policy for a case and write it, with its convergence, to the output directory.\n\n"
+    "The first run compiles the kernels, which takes about a minute ('cobre warmup' does so ahead); later "
+    "runs load them. Ctrl-C or SIGTERM stops all ranks at the end of the iteration and keeps the results so "
+    "far; a second one stops at once."
+)
+STOCHASTIC = (
+    "Fit the inflow models of a case and draw its opening tree, without training, and tell of both: where "
+    "they come from, orders and coefficients, how well generated inflows repeat the observed ones, the "
+    "openings. The page with plots needs plotly: pip install 'cobre\\[report]'."
+)
+INIT = (
+    "Write a new case to start from: small, complete, ready to train, with a README.md that says what it is. "
+    "A directory that is not empty is refused."
+)
+SCHEMA = (
+    "Write what every file of a case may hold: JSON Schemas (draft 2020-12) of the JSON files, and the "
+    "columns, types and units of the Parquet files."
+)
+WARMUP = (
+    "Compile the kernels into the cache, or check that they are there.\n\n"
+    "For images and clusters: the first training then starts at once. The cache is COBRE_CACHE_DIR, else "
+    "XDG_CACHE_HOME/cobre, else ~/.cache/cobre."
+)
+LAUNCH = (
+    "Run copies of a command, each as one rank of a communicator.\n\n"
+    "A Python program finds its rank with cobre.comm.create_communicator(). When one copy fails the others "
+    "are ended; the exit code is that of the first failure, 128 plus the signal's number if a signal ended "
+    "it. SIGINT and SIGTERM are passed on."
+)
+EXIT_CODES = (
+    "Exit codes: 0 success; 1 wrong arguments; 2 wrong run configuration (environment, output directory); "
+    "3 wrong input (the case); 4 failure of the solver, the communication or cobre itself; "
+    "130 stopped by Ctrl-C; 143 ended by SIGTERM before there were results (with results: 0)."
+)

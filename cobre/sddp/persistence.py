@@ -1,0 +1,336 @@
+"""What training keeps on disk, and starts from: checkpoints, resuming, warm starts.
+
+A checkpoint holds everything that later iterations depend on: the cut pool, the starting bases of all passes,
+what cut selection remembers and the visited states. Noise is a function of seed and iteration, and an LP one
+of template and active cuts, so nothing else is needed: a resumed run makes the same bytes as one that was
+never stopped, on any number of ranks. Rank 0 writes; every rank reads for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.case.model import Case, CheckpointOptions
+from cobre.comm import Communicator
+from cobre.errors import Problem, ValidationError
+from cobre.lp import StageTemplate, StateLayout
+from cobre.lp.arrays import BasisStore, CutPool, LpArrays
+from cobre.policy_store import (
+    CheckpointData,
+    Fingerprint,
+    NodeCuts,
+    PolicyData,
+    StartingBases,
+    StateEntry,
+    VisitedStates,
+    adapted_cuts,
+    case_fingerprint,
+    case_nodes,
+    case_transitions,
+    compatibility,
+    differences,
+    from_flatbuffers,
+    history_columns,
+    history_records,
+    latest_checkpoint,
+    read_checkpoint,
+    read_policy_directory,
+    require_same,
+    write_checkpoint,
+)
+from cobre.sddp.agreement import failing_together
+from cobre.sddp.buffers import IterationBuffers
+from cobre.sddp.progress import IterationRecord
+
+if TYPE_CHECKING:
+    from cobre.sddp.policy import Policy
+    from cobre.sddp.selection import CutSelector
+    from cobre.sddp.visited import VisitedStates as VisitedArchive
+
+KEEP_LAST = 3
+_FLATBUFFERS_MANIFEST = "manifest.bin"
+_NODES = "visited_state_nodes"
+"""Array of a checkpoint: nodes of the archived states by (stage, state)."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where a run keeps its checkpoints, and what it starts from.
+
+    Attributes
+    ----------
+    checkpoints
+        Directory of the checkpoints; ``None`` = none are written, and there is nothing to resume from.
+    schedule
+        When they are written; ``None`` = only when training is stopped from outside.
+    resume
+        Whether to go on from the newest one; without any the run starts fresh and says so.
+    warm_start
+        Policy directory (of cobre, or of cobre-rs) whose cuts the run starts with.
+    keep_last
+        Checkpoints that stay.
+    """
+
+    checkpoints: Path | None = None
+    schedule: CheckpointOptions | None = None
+    resume: bool = False
+    warm_start: Path | None = None
+    keep_last: int = KEEP_LAST
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedCuts:
+    """Cuts that each node starts with, in $, and what to say of them."""
+
+    cuts: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]
+    warnings: tuple[Problem, ...] = ()
+
+
+def state_entries(layout: StateLayout) -> tuple[StateEntry, ...]:
+    """Return the components of the state as policy directories name them."""
+    return tuple(StateEntry(part.kind, part.entity_id, part.offset, part.name) for part in layout.components)
+
+
+def study_fingerprint(case: Case) -> Fingerprint:
+    """Return what identifies a study, the solver included."""
+    from cobre.lp.highs import version
+
+    return case_fingerprint(case, {"solver": f"HiGHS {version()}"})
+
+
+def warm_cuts(path: Path, case: Case, layout: StateLayout, templates: Sequence[StageTemplate]) -> LoadedCuts:
+    """Return the cuts of a stored policy that a study can start with.
+
+    Raises
+    ------
+    ValidationError
+        When the policy cannot be read, or its cuts would not hold in the study.
+    """
+    components, nodes = state_entries(layout), case_nodes(case)
+    foreign = (path / _FLATBUFFERS_MANIFEST).exists()
+    policy = from_flatbuffers(path, case, components) if foreign else read_policy_directory(path)
+    held = np.stack(
+        [
+            (template.col_lower[template.state_col] == 0.0) & (template.col_upper[template.state_col] == 0.0)
+            for template in templates
+        ]
+    )
+    adaptation = compatibility(policy, components, nodes, held)
+    warnings = list(adaptation.notes)
+    if not foreign:
+        warnings += [
+            replace(problem, suggestion="cuts stay valid only where the change makes later stages no cheaper")
+            for problem in differences(policy.fingerprint, study_fingerprint(case))
+        ]
+    return LoadedCuts(adapted_cuts(policy, adaptation), tuple(warnings))
+
+
+def stored_policy(
+    case: Case, policy: Policy, history: Sequence[IterationRecord], seed: int, cost_scale: float
+) -> PolicyData:
+    """Return a trained policy as a policy directory holds it."""
+    nodes = tuple(
+        replace(node, loaded_cuts=int((made == 0).sum()))
+        for node, made in zip(case_nodes(case, policy.future_cost_floor), policy.iterations, strict=True)
+    )
+    cuts = tuple(
+        NodeCuts(
+            slot=np.arange(len(policy.intercepts[node]), dtype=np.int64),
+            iteration=policy.iterations[node].astype(np.int64),
+            forward_pass=policy.passes[node].astype(np.int64),
+            intercept=policy.intercepts[node],
+            slopes=policy.slopes[node],
+            active=policy.active[node],
+        )
+        for node in range(len(nodes))
+    )
+    return PolicyData(
+        components=tuple(
+            StateEntry(*key, name) for key, name in zip(policy.components, policy.state_names, strict=True)
+        ),
+        nodes=nodes,
+        transitions=case_transitions(case),
+        cuts=cuts,
+        is_chain=case.graph.is_chain,
+        forward_passes=policy.forward_passes,
+        seed=seed,
+        completed_iterations=len(history),
+        lower_bounds=np.array([record.lower_bound for record in history]),
+        upper_bounds=np.array([record.upper_bound for record in history]),
+        fingerprint=study_fingerprint(case),
+        cost_scale_factor=cost_scale,
+    )
+
+
+class Checkpointer:
+    """Writes and restores the checkpoints of one run; all ranks call the same methods at the same time.
+
+    Parameters
+    ----------
+    lp, pool, basis, buffers, selector, visited
+        Of this rank; restoring fills them.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        case: Case,
+        comm: Communicator,
+        lp: LpArrays,
+        pool: CutPool,
+        basis: BasisStore,
+        buffers: IterationBuffers,
+        selector: CutSelector,
+        visited: VisitedArchive,
+    ) -> None:
+        self.storage, self.case, self.comm = storage, case, comm
+        self.lp, self.pool, self.basis, self.buffers = lp, pool, basis, buffers
+        self.selector, self.visited = selector, visited
+        self.warnings: tuple[Problem, ...] = ()
+        self._written = 0
+
+    def due(self, iteration: int) -> bool:
+        """Whether a checkpoint follows ``iteration`` (from 1)."""
+        schedule = self.storage.schedule
+        return schedule is not None and schedule.due(iteration)
+
+    def write(self, policy: Policy, history: Sequence[IterationRecord], seed: int, cost_scale: float) -> None:
+        """Write a checkpoint of the iterations in ``history``, unless it is there already; collective."""
+        storage = self.storage
+        if storage.checkpoints is None or self._written == len(history):
+            return
+        schedule = storage.schedule
+        bases = self._gathered_bases() if schedule is None or schedule.store_basis else None
+        with failing_together(self.comm):
+            if self.comm.rank == 0:
+                data = CheckpointData(
+                    policy=stored_policy(self.case, policy, history, seed, cost_scale),
+                    history=history_columns(history),
+                    bases=bases,
+                    states=self._visited_states(),
+                    extra_arrays={**self.selector.memory(), _NODES: self.visited.nodes()},
+                )
+                compress = schedule is None or schedule.compress
+                write_checkpoint(storage.checkpoints, data, storage.keep_last, compress=compress)
+        self._written = len(history)
+
+    def restore(self) -> list[IterationRecord]:
+        """Go on from the newest checkpoint; return its history, which is empty where there is none.
+
+        Raises
+        ------
+        ValidationError
+            When it is of another study, or none is intact.
+        """
+        if not self.storage.resume or self.storage.checkpoints is None:
+            return []
+        found = latest_checkpoint(self.storage.checkpoints)
+        if found is None:
+            self.warnings = (
+                Problem(
+                    "NothingToResume",
+                    f"there is no checkpoint in {self.storage.checkpoints}; training starts fresh",
+                    {"field": "policy.mode", "value": "resume"},
+                ),
+            )
+            return []
+        self.warnings = found.warnings
+        data = read_checkpoint(found.path)
+        require_same(data.policy.fingerprint, study_fingerprint(self.case), str(found.path))
+        self._fill_pool(data.policy, found.path)
+        own = len(self.buffers.cost_own)
+        first = int(self.buffers.pass_start[self.comm.rank])
+        if data.bases is not None:
+            store = self.basis
+            data.bases.spread(
+                self.lp.num_cols, store.num_rows[:own], store.col_status, store.row_status, first
+            )
+        else:
+            self.warnings += (
+                Problem(
+                    "NotBitForBit",
+                    f"{found.path} holds no starting bases: training goes on validly, but where LPs have "
+                    "several solutions not bit for bit as if it had not been stopped",
+                    {"field": "policy.checkpointing.store_basis", "value": False},
+                    "store them with checkpoints",
+                ),
+            )
+        self.selector.remember(data.extra_arrays)
+        self._fill_visited(data.states, data.extra_arrays.get(_NODES))
+        history = list(history_records(IterationRecord, data.history))
+        self._written = len(history)
+        return history
+
+    def _gathered_bases(self) -> StartingBases:
+        """Return the bases of all passes, on every rank."""
+        own = len(self.buffers.cost_own)
+        store = self.basis
+        rows = self._gathered(np.ascontiguousarray(store.num_rows[:own]))
+        col_status = self._gathered(np.ascontiguousarray(store.col_status[:own]))
+        row_status = self._gathered(np.ascontiguousarray(store.row_status[:own]))
+        return StartingBases.gather(self.lp.num_cols, rows, col_status, row_status)
+
+    def _gathered(self, own: NDArray[Any]) -> NDArray[Any]:
+        """Gather what every rank has for its passes (the first axis), in the order of passes."""
+        if self.comm.size == 1:
+            return own
+        shape = (int(self.buffers.pass_count.sum()), *own.shape[1:])
+        one = int(np.prod(own.shape[1:])) * own.itemsize
+        received = np.empty(shape[0] * one, np.uint8)
+        counts = [int(count) * one for count in self.buffers.pass_count]
+        starts = [int(start) * one for start in self.buffers.pass_start]
+        self.comm.allgatherv(own.reshape(-1).view(np.uint8), received, counts, starts)
+        return received.view(own.dtype).reshape(shape)
+
+    def _fill_pool(self, policy: PolicyData, path: Path) -> None:
+        pool = self.pool
+        most = max(len(cuts) for cuts in policy.cuts)
+        if most > pool.intercept.shape[1]:
+            raise ValidationError(
+                [
+                    Problem(
+                        "InvalidValue",
+                        f"{path} holds {policy.completed_iterations} iterations, more than the limit of "
+                        f"{self.case.training.iteration_limit}",
+                        {"field": "iterations", "value": self.case.training.iteration_limit},
+                        "ask for at least as many iterations",
+                    )
+                ],
+                source="arguments",
+            )
+        for node, cuts in enumerate(policy.cuts):
+            count = len(cuts)
+            pool.intercept[node, :count] = cuts.intercept
+            pool.slope[node, :count] = cuts.slopes
+            pool.iteration[node, :count] = cuts.iteration
+            pool.forward_pass[node, :count] = cuts.forward_pass
+            pool.active[node, :count] = cuts.active
+            pool.num_cuts[node] = count
+            pool.version[node] += 1
+
+    def _visited_states(self) -> VisitedStates | None:
+        """Return the archive of visited states by (stage, iteration, pass), where it is kept."""
+        archive = self.visited
+        if not archive.count:
+            return None
+        passes = len(self.buffers.cost_all)
+        stages = self.buffers.state_all.shape[0]
+        order = np.arange(archive.count)
+        return VisitedStates(
+            iteration=np.tile(order // passes + 1, stages).astype(np.int64),
+            stage=np.repeat(np.arange(stages), archive.count).astype(np.int64),
+            forward_pass=np.tile(order % passes, stages).astype(np.int64),
+            values=np.concatenate([archive.of_stage(stage) for stage in range(stages)]),
+        )
+
+    def _fill_visited(self, states: VisitedStates | None, nodes: NDArray[Any] | None) -> None:
+        if states is None or nodes is None:
+            return
+        stages, _, width = self.buffers.state_all.shape
+        self.visited.append(states.values.reshape(stages, -1, width), nodes.astype(np.int64))

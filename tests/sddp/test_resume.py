@@ -1,0 +1,180 @@
+"""Checkpoints, resuming and warm starts: the same bytes as a run that was never stopped."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kill_and_resume import try_often
+from studies import cascade_study, with_training
+
+from cobre.case.model import Case, CheckpointOptions, CutSelection, UpperBoundOptions
+from cobre.comm import Communicator, launch
+from cobre.errors import ValidationError
+from cobre.policy_store import latest_checkpoint, read_checkpoint, write_policy_directory
+from cobre.results import write_policy
+from cobre.sddp import Storage, TrainingResult, train
+from cobre.sddp.persistence import stored_policy
+
+LIMIT = 9
+EXAMPLE = Path(__file__).parents[2] / "examples" / "random-inflow"
+
+SELECTIONS = {
+    "all": CutSelection(),
+    "level1": CutSelection("level1", check_frequency=2),
+    "lml1": CutSelection("lml1", check_frequency=3),
+    "dynamic": CutSelection("dynamic", seed_window=1),
+    "capped": CutSelection(max_active_per_stage=6),
+}
+
+
+def study(selection: str = "all") -> Case:
+    case = cascade_study(hydros=3, thermals=3, passes=3, iterations=LIMIT, stages=5)
+    return with_training(case, cut_selection=SELECTIONS[selection])
+
+
+def every(root: Path, iterations: int = 2, **options: bool) -> Storage:
+    return Storage(checkpoints=root, schedule=CheckpointOptions(iterations, **options))
+
+
+def bounds(result: TrainingResult) -> list[tuple[float, ...]]:
+    return [
+        (record.lower_bound, record.upper_bound, record.upper_bound_std, record.cuts_active)
+        for record in result.history
+    ]
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_a_resumed_run_makes_the_bytes_of_an_uninterrupted_one(tmp_path, selection):
+    case = study(selection)
+    whole = train(case)
+    train(case, iterations=5, storage=every(tmp_path, 3))
+    resumed = train(case, storage=replace(every(tmp_path, 3), resume=True))
+    assert resumed.policy_sha256 == whole.policy_sha256
+    assert bounds(resumed) == bounds(whole)
+    assert [record.iteration for record in resumed.history] == list(range(1, LIMIT + 1))
+    assert resumed.termination_reason == whole.termination_reason
+
+
+def test_every_checkpoint_leads_to_the_same_end(tmp_path):
+    case = study("capped")
+    whole = train(case, storage=replace(every(tmp_path, 1), keep_last=LIMIT))
+    for iteration in (1, 4, 8):
+        root = tmp_path / f"from-{iteration}"
+        root.mkdir()
+        (tmp_path / f"checkpoint-{iteration:06d}").rename(root / f"checkpoint-{iteration:06d}")
+        resumed = train(case, storage=Storage(checkpoints=root, resume=True))
+        assert resumed.policy_sha256 == whole.policy_sha256
+
+
+def test_the_deterministic_bound_goes_on_too(tmp_path):
+    bounded = UpperBoundOptions(enabled=True, interval_iterations=3)
+    case = with_training(study(), upper_bound=bounded)
+    whole = train(case)
+    train(case, iterations=4, storage=every(tmp_path))
+    resumed = train(case, storage=replace(every(tmp_path), resume=True))
+    assert resumed.deterministic_bound.value == whole.deterministic_bound.value
+    assert [record.deterministic_upper_bound for record in resumed.history] == [
+        record.deterministic_upper_bound for record in whole.history
+    ]
+
+
+def resume_on_rank(comm: Communicator, root: Path) -> str:
+    return train(
+        study("lml1"), communicator=comm, storage=Storage(checkpoints=root, resume=True)
+    ).policy_sha256
+
+
+def train_on_rank(comm: Communicator, root: Path) -> str:
+    return train(study("lml1"), iterations=4, communicator=comm, storage=every(root, 4)).policy_sha256
+
+
+def test_the_number_of_ranks_may_change(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
+    whole = train(study("lml1")).policy_sha256
+    launch(train_on_rank, 2, args=(tmp_path,), timeout_s=250)
+    assert train(study("lml1"), storage=Storage(checkpoints=tmp_path, resume=True)).policy_sha256 == whole
+    assert launch(resume_on_rank, 3, args=(tmp_path,), timeout_s=250) == [whole] * 3
+
+
+def test_nothing_to_resume_from_starts_fresh_and_says_so(tmp_path):
+    result = train(study(), iterations=2, storage=Storage(checkpoints=tmp_path / "none", resume=True))
+    assert result.iterations == 2
+    assert [problem.kind for problem in result.warnings] == ["NothingToResume"]
+
+
+def test_a_limit_that_is_reached_already_ends_at_once(tmp_path):
+    whole = train(study(), iterations=4, storage=every(tmp_path))
+    again = train(study(), iterations=4, storage=replace(every(tmp_path), resume=True))
+    assert again.lp_solves == whole.lp_solves
+    assert again.policy_sha256 == whole.policy_sha256
+    with pytest.raises(ValidationError, match="holds 4 iterations, more than the limit of 3"):
+        train(study(), iterations=3, storage=replace(every(tmp_path), resume=True))
+
+
+def test_another_study_is_refused_with_what_differs(tmp_path):
+    train(study(), iterations=2, storage=every(tmp_path))
+    case = study()
+    data = tuple(replace(stage, thermal_cost=stage.thermal_cost * 1.5) for stage in case.stage_data)
+    with pytest.raises(ValidationError) as caught:
+        train(replace(case, stage_data=data), storage=replace(every(tmp_path), resume=True))
+    assert any("thermal_cost" in str(problem) for problem in caught.value.problems)
+    with pytest.raises(ValidationError, match="tree_seed"):
+        train(study(), seed=7, storage=replace(every(tmp_path), resume=True))
+
+
+def test_without_bases_it_says_that_bits_may_differ(tmp_path):
+    train(study(), iterations=2, storage=every(tmp_path, 2, store_basis=False))
+    found = latest_checkpoint(tmp_path)
+    assert found is not None
+    assert read_checkpoint(found.path).bases is None
+    result = train(study(), storage=Storage(checkpoints=tmp_path, resume=True))
+    assert [problem.kind for problem in result.warnings] == ["NotBitForBit"]
+    assert result.lower_bound == pytest.approx(train(study()).lower_bound, rel=1e-3)
+
+
+def test_stopping_from_outside_leaves_a_checkpoint(tmp_path):
+    case = study()
+    stopped = train(
+        case, on_iteration=lambda record: record.iteration == 3, storage=Storage(checkpoints=tmp_path)
+    )
+    assert stopped.termination_reason == "graceful_shutdown"
+    resumed = train(case, storage=Storage(checkpoints=tmp_path, resume=True))
+    assert resumed.policy_sha256 == train(case).policy_sha256
+
+
+@pytest.mark.parametrize("kind", ["directory", "flatbuffers"])
+def test_a_warm_start_begins_where_the_policy_ended(tmp_path, kind):
+    case = study()
+    first = train(case)
+    if kind == "directory":
+        write_policy_directory(
+            tmp_path / "policy", stored_policy(case, first.policy, first.history, first.seed, 1.0)
+        )
+    else:
+        write_policy(tmp_path / "policy", case, first)
+    warm = train(case, iterations=1, storage=Storage(warm_start=tmp_path / "policy"))
+    assert warm.lower_bound >= first.lower_bound * (1.0 - 1e-9)
+    loaded = [(made == 0).sum() for made in warm.policy.iterations[:-1]]
+    assert min(loaded) >= max(len(cuts) for cuts in first.policy.intercepts[:-1]) * (kind == "directory") - 3
+    assert min(loaded) > 0
+    assert warm.history[0].iteration == 1
+
+
+def test_a_warm_start_of_another_system_is_refused(tmp_path):
+    case = study()
+    first = train(case, iterations=2)
+    write_policy_directory(
+        tmp_path / "policy", stored_policy(case, first.policy, first.history, first.seed, 1.0)
+    )
+    larger = cascade_study(hydros=4, thermals=3, passes=3, stages=5)
+    with pytest.raises(ValidationError, match="does not know a state of the study"):
+        train(larger, storage=Storage(warm_start=tmp_path / "policy"))
+    assert np.isfinite(first.lower_bound)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_runs_that_were_killed_resume_to_the_same_bytes(ranks):
+    story = try_often(EXAMPLE, tries=3, ranks=ranks, iterations=30)
+    assert len(story) == 3
