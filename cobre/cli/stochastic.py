@@ -94,7 +94,8 @@ def _show(console: Console, report: StochasticReport, files: list[str]) -> None:
             },
         )
     if not quality.has_observations and case.hydros:
-        console.print("There is no history: generated moments are compared with those that the case states.")
+        text = "There is no history: generated moments are compared with those that the case states."
+        console.print(text, soft_wrap=True)
     if files:
         show_table(console, "Written", {Path(path).name: path for path in files})
 

@@ -24,6 +24,7 @@ PAGE = "stochastic.html"
 
 _OBSERVED, _STATED, _GENERATED = "#333333", "#d1782f", "#2f6fb2"
 _MOMENTS = (("mean", "mean, m³/s"), ("std", "deviation, m³/s"), ("lag1", "lag-1 correlation"))
+_MOST_ROWS = 2000
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; }
 body { max-width: 1080px; margin: 2em auto; padding: 0 1em; }
@@ -337,15 +338,17 @@ def _openings(report: StochasticReport) -> Any:
 
 
 def _finish(figure: Any, height: int, choices: Sequence[dict[str, Any]] = ()) -> Any:
-    menus = []
+    menus, top, bottom = [], 50, 70
     if len(choices) > 1:
-        menus = [{"buttons": list(choices), "x": 1.0, "xanchor": "right", "y": 1.14, "yanchor": "top"}]
+        top = 90
+        above = 1.0 + 28.0 / (height - top - bottom)  # over the titles of the plots
+        menus = [{"buttons": list(choices), "x": 1.0, "xanchor": "right", "y": above, "yanchor": "bottom"}]
     figure.update_layout(
         height=height,
         template="plotly_white",
-        margin={"l": 60, "r": 20, "t": 60, "b": 40},
+        margin={"l": 60, "r": 20, "t": top, "b": bottom},
         updatemenus=menus,
-        legend={"orientation": "h", "y": -0.08},
+        legend={"orientation": "h", "y": -40.0 / (height - top - bottom), "yanchor": "top"},
     )
     return figure
 
@@ -384,10 +387,11 @@ def _tables(report: StochasticReport) -> list[str]:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
         body = "\n".join(
             "<tr>" + "".join(f"<td class='number'>{_cell(row[name])}</td>" for name in columns) + "</tr>"
-            for row in table.to_pylist()
+            for row in table.slice(0, _MOST_ROWS).to_pylist()
         )
+        more = f", of which the first {_MOST_ROWS} are here" if len(table) > _MOST_ROWS else ""
         found.append(
-            f"<details><summary>{title}: {len(table)} rows</summary>\n"
+            f"<details><summary>{title}: {len(table)} rows{more}</summary>\n"
             f"<table><tr>{head}</tr>\n{body}</table></details>"
         )
     return found

@@ -11,6 +11,7 @@ import noise_oracle as oracle
 import numpy as np
 import pytest
 import rank_functions
+from scipy.stats import qmc
 from small_cases import make_case, make_stage
 
 import cobre.case
@@ -27,7 +28,7 @@ from cobre.case.model import (
 )
 from cobre.comm.launch import launch
 from cobre.errors import ValidationError
-from cobre.stochastic import build_opening_tree
+from cobre.stochastic import build_opening_tree, ziggurat
 from cobre.stochastic.entities import noise_groups
 from cobre.stochastic.halton import first_primes
 
@@ -224,3 +225,33 @@ def test_openings_of_the_published_external_case():
     hours = np.array([168.0] * 5 + [744.0])
     spilt_m3sh = inflow @ hours - 100.0 / 0.0036
     assert 0.01 * spilt_m3sh == pytest.approx(684.8652832950687, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["saa", "lhs", "qmc_sobol", "qmc_halton"])
+def test_trees_like_the_toy_case_equal_the_oracles(method):
+    """One plant with inflow 40 +- 10 over four months, ten openings, seed 42; and three plants."""
+    for hydros in (1, 3):
+        stages = [by_method(make_stage(t, 10), method) for t in range(4)]
+        case = make_case(stages, hydro_ids=range(hydros), inflow_mean=40.0, inflow_std=10.0)
+        tree = build_opening_tree(case)
+        for number in range(4):
+            noise = tree.noise[tree.rows(number)]
+            assert noise.tolist() == toy_noise(method, number, hydros)
+            np.testing.assert_array_equal(tree.inflow_m3s[tree.rows(number)], 40.0 + 10.0 * noise)
+
+
+def toy_noise(method: str, stage: int, dim: int) -> list[list[float]]:
+    seed = oracle.stage_seed(42, stage)
+    if method == "lhs":
+        return oracle.latin(seed, 10, dim)
+    if method == "qmc_halton":
+        return oracle.halton(seed, 10, first_primes(dim).tolist())
+    if method == "qmc_sobol":
+        points = qmc.Sobol(dim, scramble=False, bits=32).random(16)[:10]
+        return oracle.sobol(seed, (points * 2.0**32).astype(np.uint64).tolist())
+    normal = oracle.Ziggurat(ziggurat._X.tolist(), ziggurat._F.tolist())
+    found = []
+    for opening in range(10):
+        generator = oracle.Pcg64(oracle.opening_seed(42, opening, stage))
+        found.append([normal.draw(generator) for _ in range(dim)])
+    return found
