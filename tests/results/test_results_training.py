@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from studies import cascade_study
 
 import cobre
 from cobre.errors import OutputError
@@ -89,8 +90,6 @@ def result() -> TrainingResult:
 
 @pytest.fixture
 def case():
-    from studies import cascade_study
-
     return cascade_study(hydros=2, stages=2, iterations=2, passes=2)
 
 
@@ -206,7 +205,7 @@ def test_reading_what_is_not_there_or_broken(tmp_path, case, result):
         assert caught.value.kind == "OutputCorrupted"
 
 
-def test_a_policy_without_states(result):
+def test_a_policy_without_states(tmp_path, result):
     policy = Policy(
         stage_ids=(0, 1),
         state_names=(),
@@ -218,6 +217,11 @@ def test_a_policy_without_states(result):
         passes=(np.zeros(1, np.int32), np.zeros(0, np.int32)),
         active=(np.ones(1, np.bool_), np.ones(0, np.bool_)),
     )
-    table = training.cuts_table(policy)
-    assert table.column("coefficients").to_pylist() == [[]]
-    assert isinstance(table, pa.Table)
+    case = cascade_study(hydros=0, stages=2, iterations=2, passes=1)
+    history = (replace(result.history[0], forward_passes=1),)
+    trained = replace(result, policy=policy, policy_sha256=policy.sha256(), iterations=1, history=history)
+    write_training(tmp_path, case, trained, BEGAN, ENDED, "complete")
+    stored = read_policy_directory(tmp_path / "policy")
+    assert stored.components == ()
+    assert stored.cuts[0].intercept.tolist() == [5.0]
+    assert stored.sha256() == policy.sha256()
