@@ -136,13 +136,19 @@ def monthly_stage(t: int, n: int = 8) -> Stage:
     return dataclasses.replace(make_stage(t, n, season_id=t % 12), start_date=start, end_date=end)
 
 
+def with_history(case: Case, history: InflowHistory) -> Case:
+    """Return a case of white noise by its statistics, beside which there is a history."""
+    none = np.zeros((len(case.stages), len(case.hydros), 0))
+    return with_scenarios(case, inflow_history=history, ar_coefficients=none)
+
+
 MONTHS = SeasonMap("monthly", tuple(Season(m, f"month {m}", m + 1) for m in range(12)))
 
 
 def test_residuals_of_history():
     stages = [by_method(monthly_stage(t), "historical_residuals") for t in range(10, 14)]
     case = make_case(stages, hydro_ids=(4, 6), inflow_mean=5.0, inflow_std=2.0, bus_ids=(0,), load_std=3.0)
-    case = with_scenarios(case, inflow_history=monthly_history(1990, 1994, hydros=2))
+    case = with_history(case, monthly_history(1990, 1994, hydros=2))
     tree = build_opening_tree(case)
     assert tree.num_openings.tolist() == [4] * 4  # years 1990-1993: the study runs on into the next
     for position, stage in enumerate(stages):
@@ -156,7 +162,7 @@ def test_residuals_of_history():
 
 def test_history_without_a_complete_window():
     stages = [by_method(monthly_stage(t), "historical_residuals") for t in range(3)]
-    case = with_scenarios(make_case(stages, hydro_ids=(0, 1)), inflow_history=monthly_history(1990, 1991))
+    case = with_history(make_case(stages, hydro_ids=(0, 1)), monthly_history(1990, 1991))
     with pytest.raises(ValidationError, match="no year from 1990 to 1992 has observations of all hydros"):
         build_opening_tree(case)
 
@@ -164,7 +170,7 @@ def test_history_without_a_complete_window():
 def test_historical_years_choose_windows():
     stages = [by_method(monthly_stage(t, 5), "historical_residuals") for t in range(2)]
     case = make_case(stages, inflow_mean=0.0, inflow_std=1.0)
-    case = with_scenarios(case, inflow_history=monthly_history(1990, 2000))
+    case = with_history(case, monthly_history(1990, 2000))
     tree = build_opening_tree(with_source(case, historical_years=(1995, 2050)))
     np.testing.assert_allclose(tree.noise[:, 0], [1 + 1.995, 2 + 1.995])
 
@@ -174,7 +180,7 @@ def test_sums_over_days_of_partial_months():
     week = dataclasses.replace(week, start_date=datetime.date(2024, 1, 30))
     stages = [by_method(week, "historical_residuals"), monthly_stage(2, 1)]
     case = make_case(stages, inflow_mean=0.0, inflow_std=1.0)
-    tree = build_opening_tree(with_scenarios(case, inflow_history=monthly_history(1990, 1990)))
+    tree = build_opening_tree(with_history(case, monthly_history(1990, 1990)))
     assert tree.noise[0, 0] == pytest.approx((2 * 1 + 2 * 2) / 4 + 1.99)
 
 

@@ -181,7 +181,9 @@ def lagged_model(case: Case) -> InflowModel:
         needed=np.ones((hydros, 2), np.bool_),
     )
     psi = np.tile([0.5, 0.25], (stages, hydros, 1))
-    return InflowModel(np.ones((stages, hydros)), psi, np.full((stages, hydros), 2.0), lags)
+    ones = np.ones((stages, hydros))
+    order = np.full((stages, hydros), 2)
+    return InflowModel(ones, psi, 2.0 * ones, lags, "user_provided_no_history", 4.0 * ones, 3.0 * ones, order)
 
 
 def inflows_along(sampler, model: InflowModel, iteration: int, scenario: int) -> np.ndarray:
