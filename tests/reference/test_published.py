@@ -247,7 +247,7 @@ def test_reservoir_year() -> None:
     policy = result.policy
     cuts = zip(policy.intercepts[:-1], policy.slopes[:-1], values[1:-1], strict=True)
     for intercepts, slopes, value in cuts:
-        assert len(intercepts) == 400
+        assert 100 < len(intercepts) <= 400  # passes that come to the same storage share a cut
         below = intercepts[:, None] + slopes[:, :1] * storage
         assert (below <= value + 1e-7).all()
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from studies import cascade_study, with_training
 
 from cobre.case.model import CutSelection
-from cobre.lp import build_templates
+from cobre.lp import StateLayout, build_templates
 from cobre.lp.arrays import cut_pool, lp_arrays
 from cobre.sddp import train
 from cobre.sddp.buffers import iteration_buffers
@@ -29,17 +29,19 @@ CHOOSERS = [
 def study():
     case = cascade_study(hydros=STATES, stages=STAGES, passes=PASSES)
     tree = build_opening_tree(case)
-    return lp_arrays(build_templates(case, tree)), graph_arrays(case, tree.num_openings)
+    layout = StateLayout(case)
+    arrays = lp_arrays(build_templates(case, tree, layout))
+    return arrays, graph_arrays(case, tree.num_openings), layout
 
 
 class Run:
     """Cuts and trial points of small whole numbers, so that ties and repeated points are frequent."""
 
     def __init__(self, study, options: CutSelection, seed: int) -> None:
-        arrays, graph = study
+        arrays, graph, layout = study
         self.random = np.random.default_rng(seed)
         self.pool = cut_pool(STAGES, PASSES * ITERATIONS, STATES)
-        self.buffers = iteration_buffers(arrays, graph, np.zeros(STATES), PASSES, 0, 1, 1)
+        self.buffers = iteration_buffers(arrays, graph, layout, PASSES, 0, 1, 1)
         self.buffers.node_all[:] = np.arange(STAGES)[:, None]
         self.selector = CutSelector(options, graph, self.pool, self.buffers, ITERATIONS)
         self.visited: list[np.ndarray] = []

@@ -89,8 +89,8 @@ def three_inflows(monkeypatch):
     """Openings of the problem in place of drawn ones."""
     build = driver.build_opening_tree
 
-    def with_given_inflows(case, *arguments):
-        tree = build(case, *arguments)
+    def with_given_inflows(case, **options):
+        tree = build(case, **options)
         return replace(tree, inflow_m3s=np.tile([[0.0], [50.0], [100.0]], (WEEKS, 1)))
 
     monkeypatch.setattr(driver, "build_opening_tree", with_given_inflows)

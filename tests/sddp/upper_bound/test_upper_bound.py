@@ -170,7 +170,7 @@ def test_openings_that_repeat_are_solved_once():
     tree, layout = build_opening_tree(case), StateLayout(case)
     templates = build_templates(case, tree, layout)
     twice = tuple(
-        replace(template, opening_rhs=np.ascontiguousarray(np.tile(template.opening_rhs, (2, 1))))
+        replace(template, opening_values=np.ascontiguousarray(np.tile(template.opening_values, (2, 1))))
         for template in templates
     )
     graph = graph_arrays(case, tree.num_openings)
