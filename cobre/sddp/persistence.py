@@ -131,6 +131,16 @@ def warm_cuts(path: Path, case: Case, layout: StateLayout, templates: Sequence[S
     return LoadedCuts(adapted_cuts(policy, adaptation), tuple(warnings))
 
 
+def cuts_loaded_before(storage: Storage) -> int:
+    """Return how many cuts a node of the run that is to be resumed had started with, at most."""
+    if not storage.resume or storage.checkpoints is None:
+        return 0
+    found = latest_checkpoint(storage.checkpoints)
+    if found is None:
+        return 0
+    return max(node.loaded_cuts for node in read_policy_directory(found.path, verify=False).nodes)
+
+
 def stored_policy(
     case: Case, policy: Policy, history: Sequence[IterationRecord], seed: int, cost_scale: float
 ) -> PolicyData:

@@ -31,7 +31,7 @@ from cobre.sddp.failure import raise_failure
 from cobre.sddp.graph import graph_arrays
 from cobre.sddp.iteration import ITERATION_OK
 from cobre.sddp.partition import block_of
-from cobre.sddp.persistence import Checkpointer, LoadedCuts, Storage, warm_cuts
+from cobre.sddp.persistence import Checkpointer, LoadedCuts, Storage, cuts_loaded_before, warm_cuts
 from cobre.sddp.policy import Policy
 from cobre.sddp.progress import IterationRecord, TrainingResult
 from cobre.sddp.selection import CutSelector, SelectionRecord
@@ -181,6 +181,7 @@ class _Session:
         self.warm: LoadedCuts | None = None
         if self.storage.warm_start is not None:
             self.warm = warm_cuts(self.storage.warm_start, case, self.layout, self.templates)
+        self.loaded_before = cuts_loaded_before(self.storage)
 
     def _study_facts(self) -> tuple[Any, ...]:
         """Return everything that the ranks must have in common."""
@@ -196,7 +197,8 @@ class _Session:
         self.loaded_cuts = 0 if self.boundary is None else len(self.boundary.intercepts)
         # Training adds no cuts to the last stage, which boundary cuts are for.
         warm = 0 if self.warm is None else max(len(intercepts) for intercepts, _ in self.warm.cuts)
-        capacity = max(training.iteration_limit * passes + warm, self.loaded_cuts)
+        loaded = max(warm, self.loaded_before)
+        capacity = max(training.iteration_limit * passes + loaded, self.loaded_cuts)
         nodes, states = self.lp.state_col.shape
         handles = np.zeros((self.threads, nodes), np.intp)
         for worker in range(self.threads):

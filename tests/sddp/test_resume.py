@@ -164,6 +164,18 @@ def test_a_warm_start_begins_where_the_policy_ended(tmp_path, kind):
     assert warm.history[0].iteration == 1
 
 
+def test_a_warm_started_run_can_be_resumed(tmp_path):
+    case = study()
+    first = train(case, iterations=3)
+    policy = tmp_path / "policy"
+    write_policy_directory(policy, stored_policy(case, first.policy, first.history, first.seed, 1.0))
+    whole = train(case, iterations=5, storage=Storage(warm_start=policy))
+    kept = replace(every(tmp_path / "kept"), warm_start=policy)
+    train(case, iterations=2, storage=kept)
+    resumed = train(case, iterations=5, storage=Storage(checkpoints=tmp_path / "kept", resume=True))
+    assert resumed.policy_sha256 == whole.policy_sha256
+
+
 def test_a_warm_start_of_another_system_is_refused(tmp_path):
     case = study()
     first = train(case, iterations=2)
