@@ -174,7 +174,8 @@ class Balance:
 def balance_of(workers: Sequence[WorkerInfo]) -> Balance:
     """Judge the work of the ranks."""
     work = [worker.work_time_ms for worker in workers if worker.scenarios_processed > 0]
-    imbalance = max(work) / min(work) if min(work) > 0.0 else 1.0
+    # A resumed run that was complete already has no work at all.
+    imbalance = max(work) / min(work) if work and min(work) > 0.0 else 1.0
     word = next((word for limit, word in _IMBALANCE_WORDS if imbalance < limit), _WORST_IMBALANCE)
     communication = sum(worker.communication_time_ms for worker in workers)
     total = sum(

@@ -16,6 +16,7 @@ from cobre.policy_store import latest_checkpoint, read_checkpoint, write_policy_
 from cobre.results import write_policy
 from cobre.sddp import Storage, TrainingResult, train
 from cobre.sddp.persistence import stored_policy
+from cobre.sddp.timing import balance_of
 
 LIMIT = 9
 EXAMPLE = Path(__file__).parents[2] / "examples" / "random-inflow"
@@ -109,6 +110,7 @@ def test_a_limit_that_is_reached_already_ends_at_once(tmp_path):
     whole = train(study(), iterations=4, storage=every(tmp_path))
     again = train(study(), iterations=4, storage=replace(every(tmp_path), resume=True))
     assert again.lp_solves == whole.lp_solves
+    assert balance_of(again.workers).imbalance == 1.0
     assert again.policy_sha256 == whole.policy_sha256
     with pytest.raises(ValidationError, match="holds 4 iterations, more than the limit of 3"):
         train(study(), iterations=3, storage=replace(every(tmp_path), resume=True))
