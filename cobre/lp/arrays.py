@@ -132,7 +132,6 @@ class LpWorkspace(NamedTuple):
     violated_cut: I32_2D
     violation: F64_2D
     rhs: F64_2D
-    noise: F64_2D
     inflow: F64_2D
     col_value: F64_2D
     col_dual: F64_2D
@@ -261,7 +260,6 @@ def lp_workspace(
         violated_cut=np.zeros((workers, added_per_round), np.int32),
         violation=np.zeros((workers, added_per_round)),
         rhs=np.zeros((workers, int(arrays.num_dynamic.max()))),
-        noise=np.zeros((workers, arrays.noise_start.shape[1] - 1)),
         inflow=np.zeros((workers, arrays.truncated.shape[1])),
         col_value=np.zeros((workers, cols)),
         col_dual=np.zeros((workers, cols)),

@@ -240,13 +240,18 @@ def merged_slots(
 
 
 def season_manifest(case: Case) -> SeasonManifest:
-    """Return the study's cycle of seasons."""
+    """Return the study's cycle of seasons, and the largest autoregressive order of each plant in each."""
     if case.seasons is None:
         return SeasonManifest()
-    count = len(case.seasons.seasons)
-    # Inflows have no memory in this version: every order is 0.
-    orders = tuple((hydro.id, (0,) * count) for hydro in case.hydros)
-    return SeasonManifest(_CYCLES[case.seasons.cycle_type], count, orders)
+    from cobre.stochastic.par import inflow_model  # loads the compiler, which only models need
+
+    order = inflow_model(case).order
+    of_stage = np.array([-1 if stage.season_id is None else stage.season_id for stage in case.stages])
+    found = np.array([order[of_stage == season.id].max(axis=0, initial=0) for season in case.seasons.seasons])
+    orders = tuple(
+        (hydro.id, tuple(int(value) for value in found[:, h])) for h, hydro in enumerate(case.hydros)
+    )
+    return SeasonManifest(_CYCLES[case.seasons.cycle_type], len(case.seasons.seasons), orders)
 
 
 def case_transitions(case: Case) -> tuple[TransitionEntry, ...]:
