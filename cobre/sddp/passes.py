@@ -23,7 +23,6 @@ number of threads nor their timing changes a bit of the result.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
 
 from cobre.lp.engine import (
     OK,
@@ -255,24 +254,11 @@ def _root_value(lp, graph, pool, work, basis, buffers):
 
 
 @inner_kernel
-def _work(phase, lp, graph, pool, work, basis, buffers, first_pass, stage, worker):
+def run_worker(phase, lp, graph, pool, work, basis, buffers, first_pass, stage, worker):
+    """Take part in a phase as one worker; see :func:`cobre.sddp.phases.run_phase`."""
     if phase == PHASE_FORWARD:
         _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, worker)
     elif phase == PHASE_BACKWARD:
         _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, worker)
     elif worker == 0:
         _root_value(lp, graph, pool, work, basis, buffers)
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def run_phase(phase, lp, graph, pool, work, basis, buffers, first_pass, stage):
-    """Run one phase of an iteration over this rank's passes, one worker a thread.
-
-    ``PHASE_FORWARD`` fills ``state_own`` and ``cost_own``; ``PHASE_BACKWARD`` intercepts and slopes of
-    ``cut_own`` at the trial points of ``stage``; ``PHASE_LOWER_BOUND`` the lower bound in ``outcome`` (one
-    worker). What fails is in ``failure``. One function serves all phases, because each parallel loop costs
-    seconds of compilation.
-    """
-    buffers.next_pass[0] = 0
-    for worker in prange(work.handle.shape[0]):
-        _work(phase, lp, graph, pool, work, basis, buffers, first_pass, stage, np.int64(worker))

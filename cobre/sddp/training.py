@@ -266,7 +266,8 @@ class _Session:
 
     def _draw(self, iteration: int) -> None:
         seed = np.uint64(self.tree.seed)
-        draw_passes(self.sampler, self.lp, self.graph, self.buffers, self.comm.rank, seed, iteration)
+        openings, rank = self.lp.num_openings, self.comm.rank
+        draw_passes(self.sampler, openings, self.graph, self.buffers, rank, seed, iteration)
 
     def run(self, on_iteration: OnIteration | None) -> TrainingResult:
         """Iterate until a stopping rule is met or a rank's callback asks to stop."""

@@ -15,7 +15,7 @@ from cobre.native import stamp
 CACHED_KERNEL_MODULES = sorted(
     ".".join(("cobre", *file.relative_to(stamp.PACKAGE_DIRECTORY).with_suffix("").parts))
     for file in stamp.PACKAGE_DIRECTORY.rglob("*.py")
-    if "(cache=True" in file.read_text() and file.name != "__init__.py"
+    if ", cache=True" in file.read_text() or "(cache=True" in file.read_text() and file.name != "__init__.py"
 )
 
 
