@@ -158,9 +158,7 @@ def _spill_slopes(
     return slopes
 
 
-def _at_largest_power(
-    slopes: FloatArray, faces: list[NDArray[np.intp]], power_mw: FloatArray
-) -> FloatArray:
+def _at_largest_power(slopes: FloatArray, faces: list[NDArray[np.intp]], power_mw: FloatArray) -> FloatArray:
     """Return for each face the lowest slope among its points of largest power, at most 0."""
     lowest = np.zeros(len(faces))
     for index, points in enumerate(faces):
