@@ -334,6 +334,17 @@ def test_tailrace_follows_the_level_downstream(
         assert case.production[0][0].planes[:, 3].min() < 0.0
 
 
+def test_the_one_family_of_a_plant_needs_no_level(tmp_path: Path) -> None:
+    rows = curves(downstream_reference_level_m=[None] * 3)
+    table = {name: column[:1] for name, column in rows.items()}
+    table["downstream_reference_level_m"] = pa.array([None], pa.float64())
+    path = write_case(
+        tmp_path, {GEOMETRY: geometry(), CURVES: table}, hydros=upper(), production=models(COMPUTED)
+    )
+    expected = fit_planes(function(300.0, 0.0), FitWindow(0.0, 200.0, 100.0)).planes
+    np.testing.assert_allclose(load(path).production[0][0].planes, expected, rtol=1e-12, atol=1e-14)
+
+
 def test_evaporation(tmp_path: Path) -> None:
     def edit(file: dict) -> None:
         file["hydros"][1]["evaporation"] = {
@@ -535,6 +546,7 @@ def test_faulty_keys(tmp_path: Path, place: str, value: Any, kind: str, field: s
         ({"outflow_max_m3s": [0.0, 100.0, 500.0]}, "outflow_max_m3s"),
         ({"downstream_reference_level_m": [380.0, 400.0, 401.0]}, "downstream_reference_level_m"),
         ({"downstream_reference_level_m": [400.0, 400.0, 400.0]}, "downstream_reference_level_m"),
+        ({"downstream_reference_level_m": [None, 400.0, 400.0]}, "downstream_reference_level_m"),
         ({"coefficient_4": [0.0, None, 0.0]}, "coefficient_4[row 1]"),
         ({"outflow_min_m3s": [-1.0, 0.0, 100.0]}, "outflow_min_m3s[row 0]"),
     ],

@@ -177,12 +177,21 @@ def test_reduction_by_angle() -> None:
     )
     assert reduce_by_angle(planes, 0.0).tolist() == planes.tolist()
     # The planes in the middle enclose 0.6 degrees; the first goes through the origin and stays.
+    middle = planes[1:3].mean(axis=0)
+    np.testing.assert_allclose(reduce_by_angle(planes, 2.0), [planes[0], middle, planes[3]], rtol=1e-14)
     np.testing.assert_allclose(
-        reduce_by_angle(planes, 2.0), [planes[0], [1.0, 0.01, 0.89, -0.1], planes[3]], rtol=1e-14
+        reduce_by_angle(planes, 90.0), [planes[0], (middle + planes[3]) / 2.0], rtol=1e-14
     )
-    np.testing.assert_allclose(
-        reduce_by_angle(planes, 90.0), [planes[0], planes[1:].mean(axis=0)], rtol=1e-14
+
+
+def test_neighbours_are_alike_in_storage() -> None:
+    # By falling slope in storage: each becomes the mean of it and of what was merged before, as in cobre-rs.
+    planes = np.array(
+        [[-4.0, 0.30, 0.40, 0.0], [-3.0, 0.28, 0.41, 0.0], [-2.0, 0.26, 0.42, -0.1], [9.0, 0.02, 0.41, 0.0]]
     )
+    merged = 0.25 * planes[0] + 0.25 * planes[1] + 0.5 * planes[2]
+    for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
+        np.testing.assert_allclose(reduce_by_angle(planes[order], 8.0), [merged, planes[3]], rtol=1e-14)
 
 
 def test_reduction_by_distance() -> None:
