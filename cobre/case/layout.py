@@ -105,9 +105,11 @@ _OUTPUT_DIRECTORIES = frozenset(
 )
 """Folders that cobre and cobre-rs write: exports in them carry names of the format."""
 _DATA_SUFFIXES = (".json", ".parquet")
-_FOREIGN_SUFFIXES = frozenset(
-    ".csv .tsv .txt .dat .xls .xlsx .ods .feather .arrow .ipc .orc .pq .parq .yaml .yml .toml .json5 .jsonc .jsonl "
-    ".ndjson .gz .bz2 .xz .zst .zip".split()
+_FOREIGN_SUFFIXES = (
+    *(".csv", ".tsv", ".txt", ".dat", ".xls", ".xlsx", ".ods"),
+    *(".feather", ".arrow", ".ipc", ".orc", ".pq", ".parq"),
+    *(".yaml", ".yml", ".toml", ".json5", ".jsonc", ".jsonl", ".ndjson"),
+    *(".gz", ".bz2", ".xz", ".zst", ".zip"),
 )
 """Endings of data that somebody may take for a file of the format."""
 

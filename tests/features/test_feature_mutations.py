@@ -101,7 +101,9 @@ def test_no_column_of_values_takes_what_is_no_number(bad: float) -> None:
         found = [
             problem
             for problem in errors
-            if problem.context["file"] == path and f": {name} " in problem.message and " in row 0 " in problem.message
+            if problem.context["file"] == path
+            and f": {name} " in problem.message
+            and " in row 0 " in problem.message
         ]
         assert found, (path, name)
         assert all(problem.context["entity"] and problem.suggestion for problem in found), (path, name)
