@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cobre import _distribution  # noqa: F401 (refuses files of another package cobre)
 from cobre._lazy import lazy_names
 from cobre._version import __version__
 

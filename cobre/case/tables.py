@@ -38,7 +38,8 @@ def read_table(
 
     Ids come as int32, nullable ids as int64 with :data:`NO_ID` for null and values as float64 with NaN for
     null, from any integer or floating-point column that converts without loss; dates come as datetime64[D],
-    also from timestamps at midnight. Null in a column of type ``id`` or ``date`` is reported here.
+    also from timestamps at midnight. Null in a column of type ``id`` or ``date`` is reported here, and so is
+    NaN in an optional column of values: it is not null, and must not pass for "not given".
 
     Parameters
     ----------
@@ -69,6 +70,10 @@ def read_table(
     usable = {name: array for name, array in read.items() if array is not None}
     if len(usable) < len(wanted):
         return None
+    keys = {name: usable[name] for name, kind in columns.items() if kind == "id"}
+    for name in optional:
+        if name in usable and wanted[name] == "value":
+            _report_nan(table.column(name), name, usable[name], keys, path, reporter)
     for name, kind in optional.items():
         if name not in usable:
             empty = np.full(table.num_rows, np.nan) if kind == "value" else np.full(table.num_rows, NO_ID)
@@ -142,6 +147,34 @@ def _convert(column: Any, name: str, kind: ColumnType, path: str, reporter: Repo
         converted = converted.cast(pa.int64()).fill_null(NO_ID)
     array: NDArray[Any] = converted.to_numpy()
     return array
+
+
+def _report_nan(
+    column: Any, name: str, values: NDArray[Any], keys: Columns, path: str, reporter: Reporter
+) -> None:
+    if column.null_count == np.count_nonzero(np.isnan(values)):
+        return
+    rows = np.flatnonzero(np.isnan(values) & ~column.is_null().to_numpy())
+    for row in rows[:MAX_LISTED].tolist():
+        place = ", ".join(f"{key} {ids[row]}" for key, ids in keys.items())
+        reporter.error(
+            "InvalidValue",
+            f"{path}: {name} in row {row} ({place}) is NaN, which is neither a number nor null.",
+            file=path,
+            entity=place.split(",")[0].replace("_id", "").replace("_", " "),
+            field=f"{name}[row {row}]",
+            value=float("nan"),
+            suggestion="Give a finite number, or null where there is none.",
+        )
+    if rows.size > MAX_LISTED:
+        rest = rows[MAX_LISTED:].tolist()
+        reporter.error(
+            "InvalidValue",
+            f"{path}: {name} is NaN in {len(rest)} more rows: {short_ids(rest)}.",
+            file=path,
+            field=name,
+            suggestion="Give finite numbers, or null where there are none.",
+        )
 
 
 def _report_type(column: Any, name: str, kind: ColumnType, path: str, why: str, reporter: Reporter) -> None:

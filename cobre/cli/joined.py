@@ -82,7 +82,7 @@ def _train(
             output, warnings = choose_output(case.path, request.output)
             outcome.warnings += warnings
     count = threads or _share_of_cpus(comm)
-    view.started(training_facts(case, comm.size, count, output))
+    view.started(training_facts(case, comm.size, count, output), outcome.warnings)
     with watch_signals(view, outcome) as interrupts:
         # A rank that left alone would fail the others: even the first signal waits for an iteration.
         interrupts.saving = True

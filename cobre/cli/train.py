@@ -159,7 +159,7 @@ def _train_and_write(
 ) -> None:
     """Train, write and tell, on the only process that does so."""
     started_at = now()
-    view.started(training_facts(case, ranks, threads, output))
+    view.started(training_facts(case, ranks, threads, output), outcome.warnings)
     with watch_signals(view, outcome) as interrupts:
 
         def on_iteration(record: IterationRecord) -> bool:

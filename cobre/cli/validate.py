@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cobre.case.summary import CaseSummary
     from cobre.lp.scaling import Range, ScalingReport
 
-_WORST_FITS = 5
+_WORST_FITS = 3
 """Fitted plants that are listed for people; the JSON document has all."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cobre import _distribution  # noqa: F401 (refuses files of another package cobre)
 from cobre._lazy import lazy_names
 
 if TYPE_CHECKING:
