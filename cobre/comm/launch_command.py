@@ -19,11 +19,14 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import IO, Any, BinaryIO, Final
 
+from cobre.comm.descriptors import require_descriptors
 from cobre.comm.processes import (
+    LAUNCHER_VARIABLE,
     bind_to_parent,
     cpu_slices,
     end_processes,
     exit_watches,
+    launcher_mark,
     scrubbed,
     signal_group,
 )
@@ -31,6 +34,7 @@ from cobre.comm.transports import Transport, make_transport
 from cobre.errors import Problem, ValidationError
 
 _CHUNK: Final = 1 << 16
+_DESCRIPTORS_OF_A_RANK: Final = 3  # two pipes, and what tells of its end
 _POLL_SECONDS: Final = 0.1
 _DRAIN_SECONDS: Final = 1.0
 _SIGNAL_EXIT: Final = 128
@@ -78,6 +82,7 @@ def run_command(
     """
     _check(command, ranks)
     outputs = (stdout or sys.stdout.buffer, stderr or sys.stderr.buffer)
+    require_descriptors(backend, _DESCRIPTORS_OF_A_RANK * ranks, f"the launcher of {ranks} ranks")
     with make_transport(backend, ranks) as transport:
         return _Copies(transport, list(command), prefix, pin, outputs).run()
 
@@ -118,7 +123,8 @@ class _Copies:
 
     def _start(self, rank: int, environment: dict[str, str]) -> None:
         # without PYTHONUNBUFFERED a Python program keeps its lines back when it writes to a pipe
-        variables = {**environment, "PYTHONUNBUFFERED": "1", **self._transport.environment(rank)}
+        ours = {"PYTHONUNBUFFERED": "1", LAUNCHER_VARIABLE: launcher_mark()}
+        variables = {**environment, **ours, **self._transport.environment(rank)}
         cpus = None if self._slices is None else self._slices[rank]
         process = subprocess.Popen(
             self._command,
