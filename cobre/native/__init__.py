@@ -1,16 +1,17 @@
 """The seam to machine code: cached kernels, C symbols by name, atomics, a clock, stable jitclass names.
 
-Importing this package makes Numba keep the package's kernels in one private directory under one stamp
-(:mod:`cobre.native.cache`). Every module with an ``@njit(cache=True)`` kernel therefore imports from here
-before it decorates.
+Importing this package makes Numba keep the package's kernels in one private directory, stamped by the
+sources they are made of (:mod:`cobre.native.cache`, :mod:`cobre.native.stamp`). Every module with an
+``@njit(cache=True)`` kernel therefore imports from here before it decorates.
 """
 
 from cobre.native.atomics import atomic_fetch_add
-from cobre.native.cache import cache_directory, install_cache_locator, package_stamp
+from cobre.native.cache import cache_directory, install_cache_locator
 from cobre.native.clock import monotonic_ns
 from cobre.native.guard import compile_for, compile_guard, kernel_cache_stats
 from cobre.native.jitclass import array_struct, stable_jitclass
 from cobre.native.kernels import inner_kernel
+from cobre.native.stamp import package_stamp
 from cobre.native.symbols import bind_library, c_string
 
 __all__ = [

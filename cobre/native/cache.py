@@ -1,11 +1,13 @@
 """Where compiled kernels of the package are kept on disk, and when they are stale.
 
-Numba stamps a cached function with the file that defines it, so an edit of a callee in another file goes
-unnoticed. Here all kernels of the package share one stamp, a digest over every source file, and one private
-directory named after it. Functions of other packages keep Numba's own rules.
+Each kernel carries the stamp of the sources it is made of (:mod:`cobre.native.stamp`), in the name of its
+files too: several versions of the package share one private directory without overwriting each other.
+Functions of other packages keep Numba's own rules.
 
 Cached kernels are pickles: who may write them may run code as the reader. The directory is therefore private
-(mode 0700) and one that others own or may write to is refused.
+(mode 0700); one that others own or may write to is refused, and so is one below a directory in which others
+could exchange it. Every file starts with a digest of the rest. What is damaged is dropped, with a warning
+that names the file, and compiled anew.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import pickle
 import stat
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,41 +28,13 @@ import numba
 from numba.core import caching
 
 from cobre.errors import CobreError
-
-PACKAGE_DIRECTORY = Path(__file__).resolve().parent.parent
-"""Directory of the ``cobre`` package; kernels defined below it use the package cache."""
+from cobre.native.stamp import PACKAGE_DIRECTORY, kernel_stamp
 
 CACHE_DIRECTORY_VARIABLE = "COBRE_CACHE_DIR"
 
 _PRIVATE_MODE = 0o700
+_DIGEST_BYTES = hashlib.sha256().digest_size
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-
-
-def source_digest(directory: Path) -> str:
-    """Return a digest over every Python file below a directory: its relative path and its content.
-
-    Parameters
-    ----------
-    directory
-        The directory whose ``*.py`` files are read, at any depth.
-
-    Returns
-    -------
-    str
-        SHA-256 as 64 hexadecimal digits; independent of the directory's own location.
-    """
-    digest = hashlib.sha256()
-    for path in sorted(directory.rglob("*.py"), key=lambda file: file.relative_to(directory).as_posix()):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(directory).as_posix()}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()
-
-
-@functools.cache
-def package_stamp() -> str:
-    """Return the digest over all sources of the package, read once per process."""
-    return source_digest(PACKAGE_DIRECTORY)
 
 
 def cache_directory() -> Path:
@@ -66,7 +42,7 @@ def cache_directory() -> Path:
 
     The root is ``$COBRE_CACHE_DIR``; else ``$XDG_CACHE_HOME/cobre``; else ``~/.cache/cobre``. When one of the
     last two cannot be written, a directory of this user below the system's temporary directory takes its
-    place. Below the root there is one directory for each package stamp and Python version.
+    place. Below the root there is one directory for each version of Python and Numba.
 
     Returns
     -------
@@ -118,7 +94,7 @@ def _prepare(root: Path) -> Path:
     root.mkdir(mode=_PRIVATE_MODE, parents=True, exist_ok=True)
     _require_trusted_root(root)
     abi = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
-    directory = root / f"{package_stamp()[:20]}-{abi}"
+    directory = root / f"{abi}-numba{numba.__version__}"
     directory.mkdir(mode=_PRIVATE_MODE, exist_ok=True)
     require_private(directory)
     tempfile.TemporaryFile(dir=directory).close()
@@ -126,12 +102,18 @@ def _prepare(root: Path) -> Path:
 
 
 def _require_trusted_root(root: Path) -> None:
-    """Refuse a root in which others could swap our directory for theirs."""
-    status = root.stat()
-    if status.st_uid not in (os.getuid(), 0):
-        raise _unsafe(root, f"it belongs to user id {status.st_uid}")
-    if status.st_mode & _WRITABLE_BY_OTHERS and not status.st_mode & stat.S_ISVTX:
-        raise _unsafe(root, f"other users may write to it (mode {stat.S_IMODE(status.st_mode):04o})")
+    """Refuse a root in which others could exchange our directory for theirs, or above which anybody could.
+
+    Group-writable directories above the root are accepted: with private groups a home has that mode.
+    """
+    resolved = root.resolve()
+    if resolved.stat().st_uid not in (os.getuid(), 0):
+        raise _unsafe(root, f"it belongs to user id {resolved.stat().st_uid}")
+    for directory in (resolved, *resolved.parents):
+        mode = directory.stat().st_mode
+        forbidden = _WRITABLE_BY_OTHERS if directory == resolved else stat.S_IWOTH
+        if mode & forbidden and not mode & stat.S_ISVTX:
+            raise _unsafe(directory, f"other users may write to it (mode {stat.S_IMODE(mode):04o})")
 
 
 def require_private(directory: Path) -> None:
@@ -155,7 +137,7 @@ def require_private(directory: Path) -> None:
 def _unsafe(directory: Path, reason: str) -> CobreError:
     return CobreError(
         "UnsafeCacheDirectory",
-        f"the kernel cache {directory} is refused: {reason}",
+        f"the kernel cache may not lie in {directory}: {reason}",
         {"directory": str(directory), "reason": reason},
         f"make it yours alone (chmod 700), remove it, or set {CACHE_DIRECTORY_VARIABLE} to another directory",
     )
@@ -164,9 +146,10 @@ def _unsafe(directory: Path, reason: str) -> CobreError:
 class PackageCacheLocator(caching._CacheLocator):  # type: ignore[misc]
     """Tells Numba where a kernel of the package is cached, and under which stamp."""
 
-    def __init__(self, relative_path: Path, line: int) -> None:
-        self._relative_path = relative_path
+    def __init__(self, file: Path, line: int) -> None:
+        self._module = ".".join(file.relative_to(PACKAGE_DIRECTORY).with_suffix("").parts)
         self._line = line
+        self._stamp = kernel_stamp(file)
         self._directory = cache_directory()
 
     def get_cache_path(self) -> str:
@@ -174,12 +157,12 @@ class PackageCacheLocator(caching._CacheLocator):  # type: ignore[misc]
         return str(self._directory)
 
     def get_source_stamp(self) -> str:
-        """Return the stamp of the whole package."""
-        return package_stamp()
+        """Return the stamp of the sources that the kernel is made of."""
+        return self._stamp
 
     def get_disambiguator(self) -> str:
-        """Return sub-package path and line: Numba itself adds only the base name of the file."""
-        return ".".join((*self._relative_path.with_suffix("").parts, str(self._line)))
+        """Return module, line and stamp: Numba itself adds only the base name of the file."""
+        return f"{self._module}.{self._line}.{self._stamp[:16]}"
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> PackageCacheLocator | None:
@@ -187,7 +170,71 @@ class PackageCacheLocator(caching._CacheLocator):  # type: ignore[misc]
         path = Path(py_file).resolve()
         if not path.is_relative_to(PACKAGE_DIRECTORY):
             return None
-        return cls(path.relative_to(PACKAGE_DIRECTORY), py_func.__code__.co_firstlineno)
+        return cls(path, py_func.__code__.co_firstlineno)
+
+
+class CheckedCacheFile(caching.IndexDataCacheFile):  # type: ignore[misc]
+    """Numba's index and data files; those of the package carry a digest, which is checked before unpickling.
+
+    Files of other packages are read and written as Numba does.
+    """
+
+    def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
+        super().__init__(cache_path, filename_base, source_stamp)
+        self._checked = isinstance(source_stamp, str) and Path(cache_path) == _resolved_directory()
+
+    def _load_index(self) -> Any:
+        if not self._checked:
+            return super()._load_index()
+        index = self._read(self._index_path)
+        if index is None or index[:2] != (self._version, self._source_stamp):
+            return {}
+        return index[2]
+
+    def _save_index(self, overloads: Any) -> None:
+        if not self._checked:
+            super()._save_index(overloads)
+            return
+        self._write(self._index_path, (self._version, self._source_stamp, overloads))
+
+    def _load_data(self, name: str) -> Any:
+        return self._read(self._data_path(name)) if self._checked else super()._load_data(name)
+
+    def _save_data(self, name: str, data: Any) -> None:
+        if self._checked:
+            self._write(self._data_path(name), data)
+        else:
+            super()._save_data(name, data)
+
+    def _write(self, path: str, content: Any) -> None:
+        payload = self._dump(content)
+        with self._open_for_write(path) as file:
+            file.write(hashlib.sha256(payload).digest())
+            file.write(payload)
+
+    def _read(self, path: str) -> Any:
+        """Return what was written, ``None`` where there is no file or a damaged one, which is removed."""
+        try:
+            content = Path(path).read_bytes()
+        except FileNotFoundError:
+            return None
+        digest, payload = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+        if hashlib.sha256(payload).digest() == digest:
+            return pickle.loads(payload)
+        Path(path).unlink(missing_ok=True)
+        warnings.warn(
+            f"a file of the kernel cache was damaged and is removed; its kernels are compiled anew: {path}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+
+
+def _resolved_directory() -> Path | None:
+    try:
+        return cache_directory()
+    except CobreError:
+        return None
 
 
 def install_cache_locator() -> None:
@@ -203,3 +250,4 @@ def install_cache_locator() -> None:
     override = numba.config.CACHE_LOCATOR_CLASSES
     if override and name not in override.split(","):
         numba.config.CACHE_LOCATOR_CLASSES = f"{name},{override}"
+    caching.IndexDataCacheFile = CheckedCacheFile

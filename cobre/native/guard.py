@@ -13,7 +13,6 @@ import functools
 import hashlib
 import os
 import re
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +23,7 @@ from numba.core.registry import cpu_target
 
 from cobre.errors import CobreError
 from cobre.native.cache import cache_directory
+from cobre.native.stamp import package_stamp
 
 _in_process = threading.RLock()
 _holder_pid = 0  # process id of the lock's holder: a guard inside a guard must not wait for itself
@@ -39,8 +39,7 @@ def ready_marker(tag: str) -> Path:
     """Return the path of the file that says: all kernels of this tag are on disk for this machine."""
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", tag):
         raise ValueError(f"a compile tag has letters, digits, '_', '.' and '-' only, not {tag!r}")
-    version = f"py{sys.version_info[0]}{sys.version_info[1]}"
-    return cache_directory() / f".ready-{tag}-numba{numba.__version__}-{version}-{target_digest()}"
+    return cache_directory() / f".ready-{tag}-{package_stamp()[:16]}-{target_digest()}"
 
 
 @contextlib.contextmanager

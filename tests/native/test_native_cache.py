@@ -1,4 +1,4 @@
-"""Kernels of the package are cached in one private directory under one stamp."""
+"""Kernels of the package are cached in one private directory, each under the stamp of its sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numba import njit
 from numba.core import caching
 
 from cobre.errors import CobreError
-from cobre.native import cache, cache_directory
+from cobre.native import cache, cache_directory, stamp
 
 KERNELS = """
 from numba import njit
@@ -86,10 +86,10 @@ def test_other_packages_keep_the_rules_of_numba():
 def test_locator_outlives_a_reload_of_the_configuration(monkeypatch):
     monkeypatch.setenv("NUMBA_DEBUG_FRONTEND", "0")
     numba.core.config.reload_config()
-    found = caching.CacheImpl._locator_classes[0].from_function(cache.source_digest, cache.__file__)
+    found = caching.CacheImpl._locator_classes[0].from_function(cache.require_private, cache.__file__)
     assert isinstance(found, cache.PackageCacheLocator)
     assert found.get_disambiguator().startswith("native.cache.")
-    assert found.get_source_stamp() == cache.package_stamp()
+    assert found.get_source_stamp() == stamp.kernel_stamp(Path(cache.__file__))
 
 
 def test_a_users_own_locators_come_after_ours(monkeypatch):
@@ -99,13 +99,45 @@ def test_a_users_own_locators_come_after_ours(monkeypatch):
     assert numba.config.CACHE_LOCATOR_CLASSES == "cobre.native.cache.PackageCacheLocator,InTreeCacheLocator"
 
 
-def test_digest_depends_on_names_and_contents(tmp_path):
-    (tmp_path / "a.py").write_text("x")
-    first = cache.source_digest(tmp_path)
-    (tmp_path / "a.py").rename(tmp_path / "b.py")
-    renamed = cache.source_digest(tmp_path)
-    (tmp_path / "b.py").write_text("y")
-    assert len({first, renamed, cache.source_digest(tmp_path)}) == 3
+def test_an_edit_beside_the_kernels_recompiles_nothing(sandbox):
+    sandbox.write("cobre/driver.py", "from cobre.kernels import kernel\nHELP = 'a text'\n")
+    sandbox.write("cobre/kernels.py", "from cobre.texts import greeting\n" + KERNELS)
+    sandbox.write("cobre/texts.py", "def greeting():\n    return 'hello'\n")
+    sandbox.write("cobre/callee.py", CALLEE)
+    assert sandbox.run(RUN) == "41 0 1"
+    sandbox.write("cobre/driver.py", "HELP = 'another text'\n")
+    sandbox.write("cobre/texts.py", "def greeting():\n    return 'good morning'\n")
+    assert sandbox.run(RUN) == "41 1 0"
+
+
+def test_an_edit_of_a_constant_is_noticed(sandbox):
+    with_import = "from cobre.constants import OFFSET\n" + KERNELS.replace("+ 1", "+ OFFSET")
+    sandbox.write("cobre/kernels.py", with_import)
+    sandbox.write("cobre/callee.py", CALLEE)
+    sandbox.write("cobre/constants.py", "OFFSET = 1\n")
+    assert sandbox.run(RUN) == "41 0 1"
+    sandbox.write("cobre/constants.py", "OFFSET = 2\n")
+    assert sandbox.run(RUN) == "42 0 1"
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty"])
+def test_a_damaged_file_is_dropped_and_compiled_anew(sandbox, suffix, damage):
+    sandbox.write("cobre/kernels.py", KERNELS)
+    sandbox.write("cobre/callee.py", CALLEE)
+    assert sandbox.run(RUN) == "41 0 1"
+    (path,) = sandbox.cache.glob(f"*/kernels.kernel-*.{suffix}")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    damaged = {"flip": content, "cut": content[: len(content) // 2], "empty": b""}[damage]
+    path.write_bytes(damaged)
+    process = sandbox.start(RUN)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert output.strip() == "41 0 1"
+    assert "kernel cache was damaged" in errors
+    assert str(path) in errors
+    assert sandbox.run(RUN) == "41 1 0"
 
 
 def test_directory_is_private_also_when_the_umask_is_not(tmp_path, monkeypatch):
@@ -131,6 +163,18 @@ def test_a_directory_that_others_may_write_is_refused(tmp_path, monkeypatch, mod
         cache_directory()
     assert caught.value.kind == "UnsafeCacheDirectory"
     assert "chmod" in caught.value.suggestion
+
+
+def test_a_world_writable_directory_above_the_cache_is_refused(tmp_path, monkeypatch):
+    above = tmp_path / "open"
+    above.mkdir()
+    above.chmod(0o777)
+    monkeypatch.setenv("COBRE_CACHE_DIR", str(above / "mine" / "cache"))
+    with pytest.raises(CobreError, match=f"may not lie in {above}: other users may write to it") as caught:
+        cache_directory()
+    assert caught.value.kind == "UnsafeCacheDirectory"
+    above.chmod(0o1777)
+    assert cache_directory().parent == above / "mine" / "cache"
 
 
 def test_a_directory_of_another_user_is_refused(tmp_path, monkeypatch):

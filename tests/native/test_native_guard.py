@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numba
 import pytest
 
-from cobre.native import cache, compile_for, compile_guard, guard, kernel_cache_stats
+from cobre.native import cache, compile_for, compile_guard, guard, kernel_cache_stats, package_stamp
 
 KERNELS = """
 from numba import njit
@@ -84,9 +85,9 @@ def test_nobody_locks_once_the_marker_is_there():
 
 
 def test_marker_names_everything_that_selects_other_code():
-    name = guard.ready_marker("tag").name
-    assert name.startswith(".ready-tag-numba")
-    assert name.endswith(guard.target_digest())
+    marker = guard.ready_marker("tag")
+    assert marker.name == f".ready-tag-{package_stamp()[:16]}-{guard.target_digest()}"
+    assert numba.__version__ in marker.parent.name
 
 
 @pytest.mark.parametrize("tag", ["", "a/b", "../x", "a b"])
