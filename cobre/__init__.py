@@ -46,6 +46,6 @@ __getattr__, __dir__ = lazy_names(
         "ValidationError": "cobre.errors:ValidationError",
         "WorkerError": "cobre.errors:WorkerError",
         "load_case": "cobre.case:load",
-        "train": "cobre.sddp.training:train",
+        "train": "cobre.sddp.study:train",
     },
 )

@@ -157,8 +157,8 @@ def _train(
             min=1,
             max=_MAX_ITERATIONS,
             metavar="N",
-            help="Write a checkpoint to OUTPUT/checkpoints every N iterations and at the end; default as the "
-            "case says. When training is stopped by a signal one is written in any case.",
+            help="Write a checkpoint to OUTPUT/checkpoints every N iterations; default as the case has it, "
+            "with --resume as the run before. One at the end is always written.",
         ),
     ] = None,
     keep_checkpoints: Annotated[
@@ -169,8 +169,15 @@ def _train(
         bool,
         typer.Option(
             "--resume",
-            help="Go on from the last checkpoint: the same bytes as a run that was never stopped, on any "
-            "number of ranks. The limit of iterations counts those before.",
+            help="Go on from the last checkpoint, also of a finished run: the same bytes as a run that was "
+            "never stopped, on any number of ranks. The limit of iterations counts those before.",
+        ),
+    ] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Replace what OUTPUT holds even if it is another study's or longer; refused without.",
         ),
     ] = False,
     warm_start: Annotated[
@@ -214,6 +221,7 @@ def _train(
         warm_start,
         checkpoint_every,
         keep_checkpoints,
+        force,
     )
     return run_command("train", view, lambda outcome: train_command(request, view, outcome))
 

@@ -32,6 +32,7 @@ from cobre.comm.processes import (
 )
 from cobre.comm.transports import Transport, make_transport
 from cobre.errors import Problem, ValidationError
+from cobre.stop_signals import watched_signals
 
 _CHUNK: Final = 1 << 16
 _DESCRIPTORS_OF_A_RANK: Final = 3  # two pipes, and what tells of its end
@@ -231,7 +232,7 @@ class _Stream:
 
 @contextlib.contextmanager
 def _forwarding(forward: Callable[[int, bool], None]) -> Iterator[None]:
-    """Hand SIGINT and SIGTERM to ``forward`` meanwhile; outside the main thread nothing can."""
+    """Hand signals that ask to stop to ``forward`` meanwhile; outside the main thread nothing can."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -241,9 +242,7 @@ def _forwarding(forward: Callable[[int, bool], None]) -> Iterator[None]:
         seen.append(number)
         forward(number, len(seen) > 1)
 
-    saved: dict[int, Any] = {
-        number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    saved: dict[int, Any] = {number: signal.signal(number, handle) for number in watched_signals()}
     try:
         yield
     finally:
