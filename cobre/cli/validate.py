@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
-from cobre.errors import Problem
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,11 +45,7 @@ def validate_command(case_path: Path, outcome: Outcome, *, lps: bool = True) -> 
 
     report = measure_stages(case)
     outcome.data["lp"] = _lp_data(report, len(case.stages))
-    outcome.warnings += [
-        Problem("ModelQuality", f"{text}.", {"stage": stage.stage_id})
-        for stage in report.stages
-        for text in stage.warnings()
-    ]
+    outcome.warnings += report.problems
     outcome.summary["warning_count"] = len(outcome.warnings)
     outcome.show = lambda console: _show(console, summary, report, len(outcome.warnings))
 
