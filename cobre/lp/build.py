@@ -67,8 +67,8 @@ def build_templates(
         build_stage(case, topology, layout, position, most_available[position])
         for position in range(len(nodes))
     ]
-    ends = [end for stage, (lp, _) in zip(case.stages, built, strict=True) for end in cost_ends(stage, lp)]
-    scale = choose_cost_scale(ends, case.training.cost_scale_factor)
+    costs = [end for stage, (lp, _) in zip(case.stages, built, strict=True) for end in cost_ends(stage, lp)]
+    scale = choose_cost_scale(costs, case.training.cost_scale_factor)
     past = past_inflow(case, layout.inflow, tree, nodes)
     terminal = None
     if terminal_floor is not None:
