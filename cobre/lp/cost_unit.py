@@ -29,7 +29,7 @@ LEAST_COST = 2.0**-18
 LEAST_GIVEN_COST = 1.0e-8
 """The same where ``cost_scale_factor`` is given: ten times the solver's tolerance."""
 
-LARGEST_GIVEN_COST = 1.0e12
+LARGEST_GIVEN_COST = 1.0e9
 """Units of objective that the largest cost comes to at most, where ``cost_scale_factor`` is given."""
 
 WIDEST_COSTS = 1.0e14
@@ -126,7 +126,8 @@ def choose_cost_scale(ends: Sequence[Cost], given: float | None = None) -> float
             f"costs from {least} to {most} are too far apart for one LP: the largest may be at most "
             f"{WIDEST_COSTS:.0e} times the smallest",
             culprit,
-            f"bring {culprit.field} of {culprit.entity} closer to the other costs, or make it 0",
+            f"bring {culprit.field} of {culprit.entity} closer to the other costs"
+            + (", or make it 0" if culprit is least else ""),
         )
     if given is None:
         middle = math.sqrt(least.value) * math.sqrt(most.value)

@@ -19,6 +19,7 @@ from cobre.lp.dual_bound import dual_correction, rounding_allowance
 from cobre.lp.highs import (
     BASIC,
     INFINITE,
+    PRIMAL_TOLERANCE,
     SMALLEST_COEFFICIENT,
     STATUS_INFEASIBLE,
     STATUS_OPTIMAL,
@@ -45,21 +46,25 @@ _set_basis = symbols.setBasis
 _get_basis = symbols.getBasis
 _set_string_option = symbols.setStringOptionValue
 _set_int_option = symbols.setIntOptionValue
+_set_double_option = symbols.setDoubleOptionValue
 
 _PRESOLVE = c_string("presolve")
 _SOLVER = c_string("solver")
 _SIMPLEX_STRATEGY = c_string("simplex_strategy")
 _SCALE_STRATEGY = c_string("simplex_scale_strategy")
+_PRIMAL_TOLERANCE = c_string("primal_feasibility_tolerance")
 _ON = c_string("on")
 _OFF = c_string("off")
 _SIMPLEX = c_string("simplex")
 _IPM = c_string("ipm")
 
-_RETRIES = 5
+_RETRIES = 6
 _DUAL_SIMPLEX = 1
 _PRIMAL_SIMPLEX = 4
 _NO_SCALING = 0
 _EQUILIBRATION = 2
+_LOOSE_TOLERANCE = 1.0e-6
+"""Of the last retry: where costs of 1e10 units are in the rows, rounding alone is more than the usual one."""
 
 
 @inner_kernel
@@ -298,6 +303,8 @@ def _set_retry_options(handle, level):
     strategy = _PRIMAL_SIMPLEX if level == 4 else _DUAL_SIMPLEX
     status = _set_int_option(handle, _SCALE_STRATEGY.ctypes, np.int32(scaling))
     status = min(status, _set_int_option(handle, _SIMPLEX_STRATEGY.ctypes, np.int32(strategy)))
+    tolerance = _LOOSE_TOLERANCE if level == 6 else PRIMAL_TOLERANCE
+    status = min(status, _set_double_option(handle, _PRIMAL_TOLERANCE.ctypes, tolerance))
     if level == 2 or level == 5:
         status = min(status, _set_string_option(handle, _PRESOLVE.ctypes, _ON.ctypes))
     else:
@@ -319,7 +326,10 @@ def _run_to_status(handle, work, worker):
 
 @inner_kernel
 def _solve_with_retries(handle, work, worker):
-    """Climb the retry ladder: cold, presolved, scaled, primal simplex, interior point."""
+    """Climb the retry ladder: cold, presolved, scaled, primal simplex, interior point, loose limits.
+
+    Bounds come from duals, so a looser hold on limits leaves them valid.
+    """
     outcome = NOT_SOLVED
     for level in range(1, _RETRIES + 1):
         work.counters[worker, LP_RETRIES] += 1

@@ -61,6 +61,9 @@ STATUS_NAMES = {
 INFINITE = 1.0e20
 """What HiGHS takes for infinite: right-hand sides, limits and costs lie below it."""
 
+PRIMAL_TOLERANCE = 1.0e-9
+"""What a limit may be violated by, in units of the LP."""
+
 SMALLEST_COEFFICIENT = 1.0e-12
 """HiGHS drops coefficients up to this size, without an error; it can be set no lower."""
 
@@ -87,6 +90,7 @@ _NOPYTHON_API = {
     "getBasis": I32(HANDLE, P_I32, P_I32),
     "setStringOptionValue": I32(HANDLE, P_CHAR, P_CHAR),
     "setIntOptionValue": I32(HANDLE, P_CHAR, I32),
+    "setDoubleOptionValue": I32(HANDLE, P_CHAR, F64),
 }
 
 
@@ -178,7 +182,7 @@ _OPTIONS: tuple[tuple[str, bool | int | float | str], ...] = (
     ("simplex_scale_strategy", 0),
     ("simplex_dual_edge_weight_strategy", 1),
     ("dual_simplex_cost_perturbation_multiplier", 0.0),
-    ("primal_feasibility_tolerance", 1e-9),
+    ("primal_feasibility_tolerance", PRIMAL_TOLERANCE),
     ("dual_feasibility_tolerance", 1e-9),
     ("small_matrix_value", SMALLEST_COEFFICIENT),
     ("large_matrix_value", LARGEST_COEFFICIENT),

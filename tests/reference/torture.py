@@ -76,7 +76,25 @@ def write_torture_case(directory: Path, seed: int) -> Path:
     files["config.json"]["upper_bound_evaluation"] = {"enabled": True}
     if rng.random() < 0.5:
         files["config.json"]["modeling"]["cost_scale_factor"] = float(common * 10.0 ** rng.uniform(-6.0, 9.0))
-    return write_case(directory, files)
+    size = 10.0 ** float(rng.uniform(-4.0, 4.0)) if rng.random() < 0.5 else 1.0
+    return write_case(directory, {name: _resized(content, size) for name, content in files.items()})
+
+
+def _resized(content: Any, size: float) -> Any:
+    """Multiply everything in MW, m3/s and hm3; rows of statistics are (id, stage id, mean, deviation)."""
+    if isinstance(content, dict):
+        return {
+            key: value * size
+            if key.endswith(("_mw", "_m3s", "_hm3")) and "_per_" not in key and isinstance(value, float)
+            else _resized(value, size)
+            for key, value in content.items()
+        }
+    if isinstance(content, list):
+        return [_resized(item, size) for item in content]
+    if isinstance(content, tuple):
+        entity, stage, mean, deviation = content
+        return entity, stage, mean * size, deviation * size
+    return content
 
 
 def judge(path: Path) -> Verdict:
