@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
-from cobre.errors import CobreError, Problem
+from cobre.errors import CobreError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,11 +49,7 @@ def validate_command(case_path: Path, outcome: Outcome, *, lps: bool = True) -> 
             outcome.summary["error_count"] = len(error.problems)
             raise
         data["lp"] = _lp_data(report, len(case.stages))
-        outcome.warnings += [
-            Problem("ModelQuality", f"{text}.", {"stage": stage.stage_id})
-            for stage in report.stages
-            for text in stage.warnings()
-        ]
+        outcome.warnings += report.problems
         outcome.summary["warning_count"] = len(outcome.warnings)
     # A case is called valid only once every check has passed.
     outcome.data = data

@@ -285,7 +285,8 @@ class _Session:
     def _all_warnings(self) -> tuple[Problem, ...]:
         boundary = () if self.boundary is None else self.boundary.warnings
         warm = () if self.warm is None else self.warm.warnings
-        return self.layout.inflow.notes + self.warnings + boundary + warm + self.checkpointer.warnings
+        notes = self.layout.inflow.notes + self.scaling.problems
+        return notes + self.warnings + boundary + warm + self.checkpointer.warnings
 
     def _workers(self, wall_time_ms: float) -> tuple[WorkerInfo, ...]:
         ends = gather_rows(self.comm, np.array([wall_time_ms, *memory_bytes()], np.float64))
