@@ -49,8 +49,8 @@ class FphaFitter:
         if low > high:
             self.reporter.error(
                 "InvalidValue",
-                f"{layout.PRODUCTION_MODELS}: the fitting window of {entity} at stage {stage_id} ends before it "
-                f"starts: {low} to {high} hm3.",
+                f"{layout.PRODUCTION_MODELS}: the fitting window of {entity} at stage {stage_id} ends before "
+                f"it starts: {low} to {high} hm3.",
                 file=layout.PRODUCTION_MODELS,
                 entity=entity,
                 field="fpha_config.fitting_window",

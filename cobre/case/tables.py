@@ -40,8 +40,8 @@ def read_table(
     Ids come as int32, nullable ids as int64 with :data:`NO_ID` for null and values as float64 with NaN for
     null, from any integer or floating-point column that converts without loss; dates come as datetime64[D],
     also from timestamps at midnight. Null in a column of type ``id`` or ``date`` is reported here, and so are
-    values beyond :data:`~cobre.case.schema.base.LARGEST_NUMBER` and NaN in an optional column of values: it is
-    not null, and must not pass for "not given".
+    values beyond :data:`~cobre.case.schema.base.LARGEST_NUMBER` and NaN in an optional column of values: it
+    is not null, and must not pass for "not given".
 
     Parameters
     ----------

@@ -9,8 +9,8 @@ Planes ``G <= p0 + pv * v + pq * q + ps * s`` (v mean storage, q turbined, s spi
 4. All planes are scaled by ``alpha = sum(phi * f) / sum(f * f)``, f being the lowest plane at each point of
    the grid, which is the least-squares fit of a multiple of f to phi.
 5. The slope in spillage is that of the least-squares line (with intercept) through phi(v, q, s), without the
-   limit of step 1, at nine evenly spaced s from 0 to twice the largest turbined flow. It is taken at the point
-   of the face where phi without that limit is largest, the lowest slope of several such points.
+   limit of step 1, at nine evenly spaced s from 0 to twice the largest turbined flow. It is taken at the
+   point of the face where phi without that limit is largest, the lowest slope of several such points.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ GridPoints = Annotated[int, Field(ge=2, le=100)]
 class FittingWindow(FormatModel):
     """Range of storage that planes are fitted over; at most one key for each end.
 
-    What is not given is the end of the geometry curve; what lies beyond that curve is moved to its end. A single
-    storage stands for a narrow window around it.
+    What is not given is the end of the geometry curve; what lies beyond that curve is moved to its end. A
+    single storage stands for a narrow window around it.
     """
 
     volume_min_hm3: NonNegative | None = None
