@@ -137,8 +137,8 @@ def test_entropic_measure_of_tiny_gamma_is_next_to_the_expectation(gamma):
     probability = np.array([0.1, 0.2, 0.3, 0.4])
     mean = probability @ values
     weights, penalty = entropic(values, probability, gamma)
-    # The second term of the series; the third is below 1e-9 of it.
+    # The series in gamma to its second term.
     expected = mean + 0.5 * gamma * (probability @ (values - mean) ** 2)
-    assert weights @ values - penalty == pytest.approx(expected, rel=2e-12 if gamma > 1e-11 else 5e-15)
+    assert weights @ values - penalty == pytest.approx(expected, rel=5e-15 + (gamma * np.ptp(values)) ** 2)
     assert weights.sum() == pytest.approx(1.0, rel=1e-15)
     assert penalty >= -1e-15 * mean
