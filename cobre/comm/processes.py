@@ -13,9 +13,8 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
-
-from cobre.comm.shm_segment import is_running, start_time
 
 LAUNCHER_VARIABLE: Final = "COBRE_LAUNCHER"
 """Process id and start time of the launcher, for ranks that it has not started itself but through others."""
@@ -38,9 +37,35 @@ _FOREIGN_NAMES: Final = frozenset(
 
 _GRACE_SECONDS: Final = 2.0
 _EXIT_ORPHANED: Final = 3
+_ENDED_STATES: Final = "ZX"
 _watches_launcher = False
 _PR_SET_PDEATHSIG: Final = 1
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
+
+
+def start_time(pid: int) -> int | None:
+    """Return when a process was started, in clock ticks since boot; ``None`` when there is no such process.
+
+    With the process id it names a process for good: ids are used again.
+    """
+    status = _process_status(pid)
+    return None if status is None else status[1]
+
+
+def is_running(pid: int, started: int) -> bool:
+    """Whether a process, named by its id and start time, has not ended; a zombie has."""
+    status = _process_status(pid)
+    return status is not None and status[1] == started and status[0] not in _ENDED_STATES
+
+
+def _process_status(pid: int) -> tuple[str, int] | None:
+    """Return a process's state (one letter) and start time, ``None`` when there is no such process."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text.rpartition(")")[2].split()  # the name before may contain anything
+    return fields[0], int(fields[19])
 
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from cobre.comm.config import ShmConfig
 from cobre.comm.descriptors import require_descriptors
 from cobre.comm.errors import InitializationFailed, RankLost
+from cobre.comm.processes import is_running, start_time
 from cobre.comm.shm_layout import (
     ABORT,
     H_CREATOR_PID,
@@ -44,7 +45,7 @@ from cobre.comm.shm_layout import (
     data_offset,
 )
 from cobre.comm.shm_peers import Peers
-from cobre.comm.shm_segment import Segment, create_segment, is_running, open_segment, start_time
+from cobre.comm.shm_segment import Segment, create_segment, open_segment
 from cobre.comm.status import PEER_DIED, PEER_FAILED
 
 _LOOK_AGAIN_MS: Final = 2

@@ -16,7 +16,7 @@ import signal
 import threading
 from typing import Final
 
-from cobre.comm.shm_segment import is_running, start_time
+from cobre.comm.processes import is_running, start_time
 
 _PROBE_S: Final = 0.2
 

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from cobre.comm.config import NONCE_BYTES, ShmConfig
 from cobre.comm.errors import AllocationFailed, InitializationFailed, RankLost
+from cobre.comm.processes import is_running, start_time
 from cobre.comm.shm_layout import (
     H_CREATOR_PID,
     H_CREATOR_START,
@@ -55,32 +56,6 @@ _PRIVATE_MODE: Final = 0o600
 _FOR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _STAMP_BYTES: Final = 16
 _LOOK_AGAIN_S: Final = 0.002
-_ENDED_STATES: Final = "ZX"
-
-
-def start_time(pid: int) -> int | None:
-    """Return when a process was started, in clock ticks since boot; ``None`` when there is no such process.
-
-    With the process id it names a process for good: ids are used again.
-    """
-    status = _process_status(pid)
-    return None if status is None else status[1]
-
-
-def is_running(pid: int, started: int) -> bool:
-    """Whether a process, named by its id and start time, has not ended; a zombie has."""
-    status = _process_status(pid)
-    return status is not None and status[1] == started and status[0] not in _ENDED_STATES
-
-
-def _process_status(pid: int) -> tuple[str, int] | None:
-    """Return a process's state (one letter) and start time, ``None`` when there is no such process."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    fields = text.rpartition(")")[2].split()  # the name before may contain anything
-    return fields[0], int(fields[19])
 
 
 @dataclass

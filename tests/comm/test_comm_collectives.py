@@ -125,8 +125,9 @@ def test_shm_payloads_where_the_memory_of_a_peer_is_out_of_reach():  # SHM-10
         (1, ["broadcast", "gather"], 0, 2),
         (0, ["broadcast", "gather"], 1, 0),
     ]
-    # ranks that take turns on a CPU broadcast through the slots: the first gather finds out
-    taken = ["slots"] * 12 + ["direct"] + ["slots"] * 3
+    # A root is read and reads nothing; ranks that take turns on a CPU broadcast through the slots. In both
+    # cases the first gather finds out.
+    taken = ["slots"] * 8 + (["direct"] + ["slots"] * 3) * 2
     with ShmJob(3, f"CASES = {cases!r}\n" + FORBIDDEN) as job:
         assert job.start().finish(within_s=200) == {r: [*taken, "done"] for r in range(3)}
 
