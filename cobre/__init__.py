@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cobre import _distribution  # noqa: F401 (refuses files of another package cobre)
 from cobre._lazy import lazy_names
 from cobre._version import __version__
 
@@ -45,6 +46,6 @@ __getattr__, __dir__ = lazy_names(
         "ValidationError": "cobre.errors:ValidationError",
         "WorkerError": "cobre.errors:WorkerError",
         "load_case": "cobre.case:load",
-        "train": "cobre.sddp.training:train",
+        "train": "cobre.sddp.study:train",
     },
 )

@@ -187,4 +187,12 @@ def _rebuild_worker_error(
 
 
 class OutputError(CobreError, OSError):
-    """A result could not be written or read."""
+    """A result could not be written or read.
+
+    Attributes
+    ----------
+    result
+        The result of the training that could not be written; ``None`` where there is none.
+    """
+
+    result: Any = None

@@ -5,6 +5,7 @@ problems as a list. A case can be built from documents in memory (:func:`build`)
 and saved (:meth:`Case.save`).
 """
 
+from cobre import _distribution  # noqa: F401 (refuses files of another package cobre)
 from cobre.case.documents import CaseDocuments
 from cobre.case.editing import CaseEditor
 from cobre.case.loader import build, check, load

@@ -18,6 +18,12 @@ from cobre.hydro.reduction import reduce_by_angle, reduce_by_distance
 
 FloatArray = NDArray[np.float64]
 
+_NO_WIDTH_HM3 = 1e-6
+"""Width of a fitting window up to which it counts as a single storage."""
+_HALF_WIDTH_SHARE = 0.005
+"""How far the window around a single storage reaches to either side, as a share of the useful storage."""
+_LEAST_HALF_WIDTH_HM3 = 1.0
+"""The least it reaches to either side."""
 POOR_FIT = 0.05
 """Mean deviation of fitted planes, relative to the mean power, above which a warning is given."""
 
@@ -43,23 +49,25 @@ class FphaFitter:
         if low > high:
             self.reporter.error(
                 "InvalidValue",
-                f"{layout.PRODUCTION_MODELS}: the fitting window of {entity} at stage {stage_id} is empty: "
-                f"{low} to {high} hm3.",
+                f"{layout.PRODUCTION_MODELS}: the fitting window of {entity} at stage {stage_id} ends before "
+                f"it starts: {low} to {high} hm3.",
                 file=layout.PRODUCTION_MODELS,
                 entity=entity,
                 field="fpha_config.fitting_window",
                 value=[low, high],
-                suggestion="Give a window that overlaps the geometry of the plant.",
+                suggestion="Give a lower end that is not above the upper one.",
             )
             return np.zeros((0, 4)), None
         function = ProductionFunction(head, efficiency_of(plant))
+        low, high, points = _on_curve(low, high, plant, head.geometry)
         window = FitWindow(
             low,
             high,
             plant.generation.max_turbined_m3s,
-            config.volume_discretization_points or FitWindow.volume_points,
+            points or config.volume_discretization_points or FitWindow.volume_points,
             config.turbine_discretization_points or FitWindow.turbine_points,
             config.max_planes_per_hydro,
+            plant.generation.max_generation_mw,
         )
         try:
             fit = fit_planes(function, window)
@@ -109,7 +117,7 @@ class FphaFitter:
             storage = np.linspace(window.low_hm3, window.high_hm3, window.volume_points)
             turbined = np.linspace(0.0, window.max_turbined_m3s, window.turbine_points)
             at = np.column_stack([np.repeat(storage, turbined.size), np.tile(turbined, storage.size)])
-            worst, mean = deviation(planes, at, function.power(at[:, 0], at[:, 1]))
+            worst, mean = deviation(planes, at, window.power(function, at[:, 0], at[:, 1]))
         return planes, FitQuality(fit.alpha, worst, mean, fit.mean_power_mw)
 
     def check_idle(self, plant: HydroEntry, planes: FloatArray, stage_id: int) -> None:
@@ -138,15 +146,38 @@ def efficiency_of(plant: HydroEntry) -> float:
 
 
 def _window(plant: HydroEntry, config: FphaConfig, geometry: GeometryCurve) -> tuple[float, float]:
-    """Return the range of storage of a fit, within the geometry curve."""
+    """Return the range of storage (hm3) that planes are wanted for, which may reach beyond the geometry.
+
+    An end that is not given is that of the geometry, or the given one if that lies beyond.
+    """
     low, high = plant.reservoir.min_storage_hm3, plant.reservoir.max_storage_hm3
-    first, last = float(geometry.volume_hm3[0]), float(geometry.volume_hm3[-1])
-    ends = {"min": first, "max": last}
+    ends: dict[str, float | None] = {"min": None, "max": None}
     entry = config.fitting_window
     for end in ends if entry is not None else ():
-        absolute, share = getattr(entry, f"volume_{end}_hm3"), getattr(entry, f"volume_{end}_percentile")
-        if absolute is not None:
-            ends[end] = absolute
-        elif share is not None:
-            ends[end] = low + share * (high - low)
-    return max(ends["min"], first), min(ends["max"], last)
+        share = getattr(entry, f"volume_{end}_percentile")
+        absolute = getattr(entry, f"volume_{end}_hm3")
+        ends[end] = low + share * (high - low) if share is not None else absolute
+    first, last = float(geometry.volume_hm3[0]), float(geometry.volume_hm3[-1])
+    lowest = first if ends["max"] is None else min(first, ends["max"])
+    highest = last if ends["min"] is None else max(last, ends["min"])
+    return (
+        lowest if ends["min"] is None else ends["min"],
+        highest if ends["max"] is None else ends["max"],
+    )
+
+
+def _on_curve(
+    low_hm3: float, high_hm3: float, plant: HydroEntry, geometry: GeometryCurve
+) -> tuple[float, float, int | None]:
+    """Return the part of a window within the geometry, and its points along storage where they are fixed.
+
+    A single storage gets a narrow window around it, so that planes have the slope of the head there; only
+    a geometry of one point leaves a window without width.
+    """
+    first, last = float(geometry.volume_hm3[0]), float(geometry.volume_hm3[-1])
+    low, high = min(max(low_hm3, first), last), min(max(high_hm3, first), last)
+    if high - low > _NO_WIDTH_HM3 or last - first <= _NO_WIDTH_HM3:
+        return low, high, None
+    useful = plant.reservoir.max_storage_hm3 - plant.reservoir.min_storage_hm3
+    half = max(_HALF_WIDTH_SHARE * useful, _LEAST_HALF_WIDTH_HM3)
+    return max(low - half, first), min(high + half, last), 2

@@ -194,18 +194,21 @@ class _Reader:
     def tailrace(self) -> dict[int, TailraceFamilies]:
         path = layout.TAILRACE_CURVES
         bounds = ("outflow_min_m3s", "outflow_max_m3s")
-        values = ("downstream_reference_level_m", *bounds, *_COEFFICIENTS)
+        level, values = "downstream_reference_level_m", (*bounds, *_COEFFICIENTS)
         table = self._read(
             path,
             {"hydro_id": "id", "family_id": "id", "segment_id": "id", **dict.fromkeys(values, "value")},
+            {level: "value"},
         )
         if table is None:
             return {}
         self._check_hydros(table, path, refuse=False)
         usable = np.ones(len(table["hydro_id"]), np.bool_)
-        for column in values:
+        for column in (level, *values):
             good = np.isfinite(table[column])
             wanted = "a finite number"
+            if column == level:
+                good, wanted = ~np.isinf(table[column]), "a finite number or null"
             if column in bounds:
                 good, wanted = good & (table[column] >= 0.0), "a finite number >= 0"
             usable &= self._check_cells(table, path, column, good, wanted)
@@ -252,6 +255,13 @@ class _Reader:
                 )  # fmt: skip
                 return None
             level = float(levels[0])
+            if np.isnan(level) and (ids != family).any():
+                self._refuse_family(
+                    hydro, family, path, "downstream_reference_level_m", None,
+                    "has no reference level, which only a single family of a plant may lack",
+                    "Give each family of a plant a level of its own.",
+                )  # fmt: skip
+                return None
             if level in curves:
                 self._refuse_family(
                     hydro, family, path, "downstream_reference_level_m", level,

@@ -100,22 +100,61 @@ RETIRED = {
 
 KNOWN = (*REQUIRED, *OPTIONAL)
 DIRECTORIES = ("system", "scenarios", "constraints")
+_OUTPUT_DIRECTORIES = frozenset(
+    {"output", "training", "simulation", "policy", "checkpoints", "stochastic", "hydro_models"}
+)
+"""Folders that cobre and cobre-rs write: exports in them carry names of the format."""
 _DATA_SUFFIXES = (".json", ".parquet")
+_FOREIGN_SUFFIXES = (
+    *(".csv", ".tsv", ".txt", ".dat", ".xls", ".xlsx", ".ods"),
+    *(".feather", ".arrow", ".ipc", ".orc", ".pq", ".parq"),
+    *(".yaml", ".yml", ".toml", ".json5", ".jsonc", ".jsonl", ".ndjson"),
+    *(".gz", ".bz2", ".xz", ".zst", ".zip"),
+)
+"""Endings of data that somebody may take for a file of the format."""
+
+
+def _bare(name: str) -> str:
+    """Return what is left of a file's name without endings, letter case and hyphens."""
+    return name.partition(".")[0].lower().replace("-", "_").replace(" ", "_")
+
+
+_BY_BARE_NAME = {_bare(PurePosixPath(path).name): path for path in KNOWN}
 
 
 def scan(root: Path, reporter: Reporter) -> frozenset[str]:
-    """Report files that are missing, unknown or retired.
+    """Report files that are missing, unknown, misplaced or retired.
 
     Returns
     -------
     frozenset
-        Paths (relative, with ``/``) of all entries in the case directory and its three folders.
+        Paths (relative, with ``/``) of all entries in the case directory and in its folders: all levels of
+        the three of the format, one of the others.
     """
     present = set(_list(root, "", reporter))
-    for directory in DIRECTORIES:
-        if directory in present:
-            present.update(_list(root, directory, reporter))
-    return judge(frozenset(present), frozenset(path for path in present if (root / path).is_dir()), reporter)
+    directories = {path for path in present if (root / path).is_dir()}
+    for directory in sorted(directories.union(DIRECTORIES) & present):
+        if directory in DIRECTORIES:
+            _add_tree(root, directory, present, directories, reporter)
+        elif not directory.startswith(".") and directory not in _OUTPUT_DIRECTORIES:
+            # Whatever else lies there is none of our business, and neither is a folder that cannot be read.
+            present.update(path for path in _list(root, directory, Reporter()) if _misplaced(path))
+    return judge(frozenset(present), frozenset(directories), reporter)
+
+
+def _add_tree(
+    root: Path, directory: str, present: set[str], directories: set[str], reporter: Reporter
+) -> None:
+    for path in _list(root, directory, reporter):
+        present.add(path)
+        # A file of the format may be a folder by mistake; links may lead in circles.
+        if path not in KNOWN and (root / path).is_dir() and not (root / path).is_symlink():
+            directories.add(path)
+            _add_tree(root, path, present, directories, Reporter())
+
+
+def _misplaced(path: str) -> bool:
+    return PurePosixPath(path).name.lower() in {PurePosixPath(known).name for known in KNOWN}
 
 
 def judge(present: frozenset[str], directories: frozenset[str], reporter: Reporter) -> frozenset[str]:
@@ -136,7 +175,7 @@ def judge(present: frozenset[str], directories: frozenset[str], reporter: Report
                 suggestion=_suggest_missing(path, present),
             )
     for path in sorted(present):
-        _judge(path, path in directories, reporter)
+        _judge(path, path in directories, present, reporter)
     return present
 
 
@@ -179,7 +218,7 @@ def _suggest_missing(path: str, present: frozenset[str]) -> str:
     return f"Create {path}; lists of lines, thermals and hydros may be empty."
 
 
-def _judge(path: str, is_directory: bool, reporter: Reporter) -> None:
+def _judge(path: str, is_directory: bool, present: frozenset[str], reporter: Reporter) -> None:
     pure = PurePosixPath(path)
     if path in RETIRED:
         reporter.error(
@@ -189,16 +228,17 @@ def _judge(path: str, is_directory: bool, reporter: Reporter) -> None:
             rule="structural.1",
             suggestion=f"Use {RETIRED[path]} instead, and remove this file.",
         )
-    elif path in KNOWN or path in DIRECTORIES or pure.name.startswith("."):
+    elif path in KNOWN or path in DIRECTORIES or any(part.startswith(".") for part in pure.parts):
         return
     elif is_directory:
-        _judge_directory(path, reporter)
-    elif pure.suffix.lower() in _DATA_SUFFIXES:
-        _judge_file(path, reporter)
+        _judge_directory(path, present, reporter)
+    else:
+        _judge_file(path, present, reporter)
 
 
-def _judge_directory(path: str, reporter: Reporter) -> None:
+def _judge_directory(path: str, present: frozenset[str], reporter: Reporter) -> None:
     close = did_you_mean(path, DIRECTORIES)
+    meant = _BY_BARE_NAME.get(_bare(PurePosixPath(path).name))
     if close and "/" not in path:
         reporter.error(
             "SchemaViolation",
@@ -206,23 +246,61 @@ def _judge_directory(path: str, reporter: Reporter) -> None:
             file=path,
             suggestion=f"Did you mean '{close}'?",
         )
+    elif meant and meant not in present:
+        reporter.error(
+            "SchemaViolation",
+            f"{path} is a directory and is not read; the format has {meant}, which is missing.",
+            file=path,
+            suggestion=f"Write its content as one file {meant}, or move it out of the case directory.",
+        )
 
 
-def _judge_file(path: str, reporter: Reporter) -> None:
+def _judge_file(path: str, present: frozenset[str], reporter: Reporter) -> None:
     pure = PurePosixPath(path)
+    suffix = pure.suffix.lower()
     folder = "" if str(pure.parent) == "." else str(pure.parent)
-    home = next((known for known in KNOWN if PurePosixPath(known).name == pure.name), None)
     siblings = [known for known in KNOWN if known.rpartition("/")[0] == folder]
-    if home:
+    meant = _BY_BARE_NAME.get(_bare(pure.name))
+    looks_like_data = suffix in ("", *_DATA_SUFFIXES, *_FOREIGN_SUFFIXES)
+    if meant is None and suffix in _FOREIGN_SUFFIXES and folder in DIRECTORIES:
+        meant = _similar(path, siblings)
+    if meant and meant not in present and looks_like_data:
+        misplaced = pure.name == PurePosixPath(meant).name
+        reporter.error(
+            "SchemaViolation",
+            f"The file {path} lies in the wrong place."
+            if misplaced
+            else f"The file {path} is not read; the format has {meant}, which is missing.",
+            file=path,
+            suggestion=f"Move it to {meant}."
+            if misplaced
+            else f"Write its content as {meant}, or move it out of the case directory.",
+        )
+    elif suffix in _DATA_SUFFIXES and folder in ("", *DIRECTORIES):
+        _judge_unknown(path, folder, siblings, meant, reporter)
+    elif meant and (looks_like_data or set(pure.suffixes) & set(_DATA_SUFFIXES)):
+        reporter.warning(
+            "SemanticAmbiguity",
+            f"The file {path} is not read; the format has {meant}.",
+            file=path,
+            suggestion="Remove it, or keep it outside the case directory.",
+        )
+
+
+def _judge_unknown(
+    path: str, folder: str, siblings: list[str], meant: str | None, reporter: Reporter
+) -> None:
+    """Report a JSON or Parquet file of another name, or one that also lies where it belongs."""
+    close = _similar(path, siblings)
+    if meant and PurePosixPath(meant).name == PurePosixPath(path).name:
         reporter.error(
             "SchemaViolation",
             f"The file {path} lies in the wrong place.",
             file=path,
-            suggestion=f"Move it to {home}.",
+            suggestion=f"Remove it: {meant} is there as well.",
         )
-    elif folder or _similar(path, siblings):
+    elif folder or close:
         listing = f"Files in {folder or 'the case directory'}: {', '.join(sorted(siblings))}."
-        close = _similar(path, siblings)
         reporter.error(
             "SchemaViolation",
             f"The file {path} is not part of the format.",

@@ -168,7 +168,12 @@ def _check_files(files: CaseDocuments, reporter: Reporter) -> Case | None:
     files.read_all(reporter)
     if reporter.errors:
         return None
-    return replace(case, generic=rows, documents=files, warnings=tuple(_by_file(reporter.warnings)))
+    case = replace(case, generic=rows, documents=files, warnings=tuple(_by_file(reporter.warnings)))
+    # Late, for these checks are made of parts that stand on cases: only a case without errors gets here.
+    from cobre.sddp.soundness import study_problems
+
+    reporter.errors += study_problems(case)
+    return None if reporter.errors else case
 
 
 def _by_file(problems: Sequence[Problem]) -> list[Problem]:

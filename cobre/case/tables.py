@@ -10,7 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cobre.case.documents import CaseDocuments, report_unreadable
-from cobre.case.problems import Reporter, short_ids, suggest_name
+from cobre.case.problems import Reporter, short_ids, show, suggest_name
+from cobre.case.schema.base import LARGEST_NUMBER
 
 ColumnType = Literal["id", "nullable_id", "value", "date"]
 Columns = dict[str, NDArray[Any]]
@@ -38,7 +39,9 @@ def read_table(
 
     Ids come as int32, nullable ids as int64 with :data:`NO_ID` for null and values as float64 with NaN for
     null, from any integer or floating-point column that converts without loss; dates come as datetime64[D],
-    also from timestamps at midnight. Null in a column of type ``id`` or ``date`` is reported here.
+    also from timestamps at midnight. Null in a column of type ``id`` or ``date`` is reported here, and so are
+    values beyond :data:`~cobre.case.schema.base.LARGEST_NUMBER` and NaN in an optional column of values: it
+    is not null, and must not pass for "not given".
 
     Parameters
     ----------
@@ -67,12 +70,40 @@ def read_table(
         return None
     read = {name: _convert(table.column(name), name, kind, path, reporter) for name, kind in wanted.items()}
     usable = {name: array for name, array in read.items() if array is not None}
-    if len(usable) < len(wanted):
+    if len(usable) < len(wanted) or not _check_magnitudes(usable, wanted, path, reporter):
         return None
+    keys = {name: usable[name] for name, kind in columns.items() if kind == "id"}
+    for name in optional:
+        if name in usable and wanted[name] == "value":
+            _report_nan(table.column(name), name, usable[name], keys, path, reporter)
     for name, kind in optional.items():
         if name not in usable:
             empty = np.full(table.num_rows, np.nan) if kind == "value" else np.full(table.num_rows, NO_ID)
             usable[name] = empty
+    return usable
+
+
+def _check_magnitudes(table: Columns, kinds: Mapping[str, ColumnType], path: str, reporter: Reporter) -> bool:
+    ids = [name for name, kind in kinds.items() if kind in ("id", "nullable_id")]
+    usable = True
+    for name in (name for name, kind in kinds.items() if kind == "value"):
+        values = table[name]
+        # Infinity is for the checks of each file, some of which know a meaning for it.
+        large = np.flatnonzero(np.isfinite(values) & (np.abs(values) > LARGEST_NUMBER))
+        for row in large[:MAX_LISTED]:
+            usable = False
+            entity = ", ".join(f"{key} {table[key][row]}" for key in ids if table[key][row] != NO_ID)
+            reporter.error(
+                "InvalidValue",
+                f"{path}: {name} in row {row} ({entity or 'no ids'}) must be at most {LARGEST_NUMBER:.0e} in "
+                f"magnitude, but is {show(float(values[row]))}"
+                + (f"; {len(large)} rows are like it." if len(large) > 1 else "."),
+                file=path,
+                entity=entity or None,
+                field=name,
+                value=float(values[row]),
+                suggestion="Look at the unit of the value; leave a limit out where there is none.",
+            )
     return usable
 
 
@@ -142,6 +173,34 @@ def _convert(column: Any, name: str, kind: ColumnType, path: str, reporter: Repo
         converted = converted.cast(pa.int64()).fill_null(NO_ID)
     array: NDArray[Any] = converted.to_numpy()
     return array
+
+
+def _report_nan(
+    column: Any, name: str, values: NDArray[Any], keys: Columns, path: str, reporter: Reporter
+) -> None:
+    if column.null_count == np.count_nonzero(np.isnan(values)):
+        return
+    rows = np.flatnonzero(np.isnan(values) & ~column.is_null().to_numpy())
+    for row in rows[:MAX_LISTED].tolist():
+        place = ", ".join(f"{key} {ids[row]}" for key, ids in keys.items())
+        reporter.error(
+            "InvalidValue",
+            f"{path}: {name} in row {row} ({place}) is NaN, which is neither a number nor null.",
+            file=path,
+            entity=place.split(",")[0].replace("_id", "").replace("_", " "),
+            field=f"{name}[row {row}]",
+            value=float("nan"),
+            suggestion="Give a finite number, or null where there is none.",
+        )
+    if rows.size > MAX_LISTED:
+        rest = rows[MAX_LISTED:].tolist()
+        reporter.error(
+            "InvalidValue",
+            f"{path}: {name} is NaN in {len(rest)} more rows: {short_ids(rest)}.",
+            file=path,
+            field=name,
+            suggestion="Give finite numbers, or null where there are none.",
+        )
 
 
 def _report_type(column: Any, name: str, kind: ColumnType, path: str, why: str, reporter: Reporter) -> None:

@@ -4,6 +4,7 @@ Standard output carries the results: text for people or JSON (``comm.md`` OUT-01
 people go to standard error. Exit codes are those of :class:`ExitCode` (ERR-09).
 """
 
+from cobre import _distribution  # noqa: F401 (refuses files of another package cobre)
 from cobre.cli.app import main
 from cobre.cli.exit_codes import ExitCode
 

@@ -7,11 +7,13 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from cobre._version import __version__
 from cobre.cli import help_texts, synthetic
@@ -20,7 +22,7 @@ from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import run_command
 from cobre.cli.streams import safe_streams
-from cobre.cli.views import OutputFormat, RankView, StreamFormat, make_view
+from cobre.cli.views import OutputFormat, RankView, StreamFormat, WarningDetail, make_view
 from cobre.errors import Problem
 
 _UsageError: Any = typer.BadParameter.__base__  # click's, which newer versions of typer carry inside
@@ -29,13 +31,35 @@ _MAX_SEED = 2**64 - 1
 _MAX_ITERATIONS = 2**31 - 1
 
 
+class _PlainFlags:
+    """Shows flags in the help without a type: ``--quiet``, not ``--quiet <bool>``."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+                parameter.metavar = ""
+        return parameters
+
+
+class _Group(_PlainFlags, TyperGroup):
+    """The root command."""
+
+
+class _Command(_PlainFlags, TyperCommand):
+    """A command."""
+
+
 app = typer.Typer(
     name="cobre",
+    cls=_Group,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=help_texts.EXIT_CODES,
 )
+
+_command = partial(app.command, cls=_Command)
 
 CaseArgument = Annotated[
     Path, typer.Argument(metavar="CASE", help="The case directory (config.json, stages.json, system/, ...).")
@@ -44,6 +68,13 @@ FormatOption = Annotated[
     OutputFormat, typer.Option("--output-format", help="Text for people, or one JSON document on stdout.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
+WarningsOption = Annotated[
+    WarningDetail,
+    typer.Option(
+        "--warnings",
+        help="Group warnings by kind, with counts and three examples, or print all; JSON output has all.",
+    ),
+]
 
 
 def _print_version(wanted: bool) -> None:
@@ -62,7 +93,7 @@ def _root(
     """Take the options that stand before the command."""
 
 
-@app.command(
+@_command(
     "train",
     help=help_texts.TRAIN,
     epilog="Examples:\n\ncobre train examples/random-inflow\n\n"
@@ -126,8 +157,8 @@ def _train(
             min=1,
             max=_MAX_ITERATIONS,
             metavar="N",
-            help="Write a checkpoint to OUTPUT/checkpoints every N iterations and at the end; default as the "
-            "case says. When training is stopped by a signal one is written in any case.",
+            help="Write a checkpoint to OUTPUT/checkpoints every N iterations; default as the case has it, "
+            "with --resume as the run before. One at the end is always written.",
         ),
     ] = None,
     keep_checkpoints: Annotated[
@@ -138,8 +169,15 @@ def _train(
         bool,
         typer.Option(
             "--resume",
-            help="Go on from the last checkpoint: the same bytes as a run that was never stopped, on any "
-            "number of ranks. The limit of iterations counts those before.",
+            help="Go on from the last checkpoint, also of a finished run: the same bytes as a run that was "
+            "never stopped, on any number of ranks. The limit of iterations counts those before.",
+        ),
+    ] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Replace what OUTPUT holds even if it is another study's or longer; refused without.",
         ),
     ] = False,
     warm_start: Annotated[
@@ -161,11 +199,14 @@ def _train(
     no_progress: Annotated[
         bool, typer.Option("--no-progress", help="Print the result, but no progress.")
     ] = False,
+    warnings: WarningsOption = WarningDetail.GROUPED,
 ) -> int:
     """Run ``cobre train``."""
     from cobre.cli.train import TrainRequest, train_command
 
-    view = RankView(make_view("train", output_format, quiet=quiet, progress=not no_progress))
+    view = RankView(
+        make_view("train", output_format, quiet=quiet, progress=not no_progress, warnings=warnings)
+    )
     if resume and warm_start is not None:
         raise typer.BadParameter("--resume and --warm-start exclude each other", param_hint="--warm-start")
     request = TrainRequest(
@@ -180,11 +221,12 @@ def _train(
         warm_start,
         checkpoint_every,
         keep_checkpoints,
+        force,
     )
     return run_command("train", view, lambda outcome: train_command(request, view, outcome))
 
 
-@app.command(
+@_command(
     "validate",
     help="List everything that is wrong with a case, by file, entity, field and value; of a case without "
     "errors, say what it comes to: entities, stages, uncertainty, and size and scaling of the stage LPs. "
@@ -197,15 +239,16 @@ def _validate(
     output_format: FormatOption = OutputFormat.HUMAN,
     quiet: QuietOption = False,
     no_lp: Annotated[bool, typer.Option("--no-lp", help="Do not build the stage LPs.")] = False,
+    warnings: WarningsOption = WarningDetail.GROUPED,
 ) -> int:
     """Run ``cobre validate``."""
     from cobre.cli.validate import validate_command
 
-    view = make_view("validate", output_format, quiet=quiet)
+    view = make_view("validate", output_format, quiet=quiet, warnings=warnings)
     return run_command("validate", view, lambda outcome: validate_command(case, outcome, lps=not no_lp))
 
 
-@app.command(
+@_command(
     "stochastic",
     help=help_texts.STOCHASTIC,
     epilog="Examples:\n\ncobre stochastic CASE\n\ncobre stochastic CASE --output results\n\n"
@@ -223,15 +266,16 @@ def _stochastic(
     ] = None,
     output_format: FormatOption = OutputFormat.HUMAN,
     quiet: QuietOption = False,
+    warnings: WarningsOption = WarningDetail.GROUPED,
 ) -> int:
     """Run ``cobre stochastic``."""
     from cobre.cli.stochastic import stochastic_command
 
-    view = make_view("stochastic", output_format, quiet=quiet)
+    view = make_view("stochastic", output_format, quiet=quiet, warnings=warnings)
     return run_command("stochastic", view, lambda outcome: stochastic_command(case, output, outcome))
 
 
-@app.command(
+@_command(
     "init",
     help=help_texts.INIT,
     epilog="Examples:\n\ncobre init --list\n\ncobre init my-case --template cascade\n\n"
@@ -293,7 +337,7 @@ def _init(
     return run_command("init", view, lambda outcome: init_command(directory, chosen, force, outcome))
 
 
-@app.command(
+@_command(
     "schema",
     help=help_texts.SCHEMA,
     epilog="Examples:\n\ncobre schema schemas\n\ncobre schema schemas --output-format json\n\n"
@@ -313,7 +357,7 @@ def _schema(
     return run_command("schema", view, lambda outcome: schema_command(directory, outcome))
 
 
-@app.command("warmup", help=help_texts.WARMUP, epilog=help_texts.EXIT_CODES)
+@_command("warmup", help=help_texts.WARMUP, epilog=help_texts.EXIT_CODES)
 def _warmup(
     backend: Annotated[
         KernelBackend, typer.Option("--backend", help="The communicator whose kernels are compiled.")
@@ -328,7 +372,7 @@ def _warmup(
     return run_command("warmup", view, lambda outcome: warmup_command(outcome, backend.value))
 
 
-@app.command(
+@_command(
     "version", help="Print the versions of cobre and of the libraries it uses.", epilog=help_texts.EXIT_CODES
 )
 def _version(output_format: FormatOption = OutputFormat.HUMAN) -> int:
@@ -338,7 +382,7 @@ def _version(output_format: FormatOption = OutputFormat.HUMAN) -> int:
     return run_command("version", make_view("version", output_format), version_command)
 
 
-@app.command(
+@_command(
     "launch",
     help=help_texts.LAUNCH,
     context_settings={"allow_interspersed_args": False},
@@ -351,7 +395,9 @@ def _launch(
     ],
     ranks: Annotated[int, typer.Option("-n", "--ranks", min=1, metavar="N", help="Number of copies.")],
     backend: Annotated[LaunchBackend, typer.Option("--backend", help="How they talk.")] = LaunchBackend.SHM,
-    prefix: Annotated[bool, typer.Option("--prefix", help="Put [rank] before each line of output.")] = False,
+    prefix: Annotated[
+        bool, typer.Option("--prefix", help="Put \\[rank] before each line of output.")
+    ] = False,
     no_pin: Annotated[bool, typer.Option("--no-pin", help="Let the ranks run on any CPU.")] = False,
 ) -> int:
     """Run ``cobre launch``."""
@@ -366,7 +412,7 @@ def _launch(
     return failure or codes[0]
 
 
-@app.command(
+@_command(
     "clean-shm",
     help="Remove shared-memory segments of this user that belong to no running job. Jobs clean up behind "
     "themselves; this is for what is left when all processes of a job are killed while it starts.",

@@ -22,20 +22,24 @@ class ExitCode(enum.IntEnum):
     INTERRUPTED = 130
     """Stopped by SIGINT."""
     TERMINATED = 143
-    """Ended by SIGTERM before there was anything to keep."""
+    """Ended by SIGTERM or SIGHUP before there was anything to keep."""
 
 
 class ConfigurationError(CobreError, ValueError):
     """The run is configured wrongly: an environment variable, or where it shall write."""
 
 
-_ARGUMENT_FIELDS = frozenset({"iterations", "seed", "threads", "ranks"})
+_ARGUMENT_FIELDS = frozenset(
+    {"iterations", "seed", "threads", "ranks", "checkpoint_every", "keep_checkpoints", "warm_start", "output"}
+)
 _CONFIGURATION_KINDS = frozenset({"CacheUnavailable", "UnsafeCacheDirectory"})
 
 
 def exit_code_of(error: CobreError) -> ExitCode:
     """Return the exit code of an error that ended a command."""
-    if isinstance(error, (ConfigurationError, OutputError)) or error.kind in _CONFIGURATION_KINDS:
+    by_kind = error.kind in _CONFIGURATION_KINDS
+    by_setting = error.kind == "IncompatibleSettings" and "setting" in error.context
+    if isinstance(error, (ConfigurationError, OutputError)) or by_kind or by_setting:
         return ExitCode.CONFIGURATION
     if isinstance(error, ValidationError):
         about_arguments = all(

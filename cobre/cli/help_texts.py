@@ -23,7 +23,7 @@ TRAIN = (
 STOCHASTIC = (
     "Fit the inflow models of a case and draw its opening tree, without training, and tell of both: where "
     "they come from, orders and coefficients, how well generated inflows repeat the observed ones, the "
-    "openings. The page with plots needs plotly: pip install 'cobre\\[report]'."
+    "openings. The page with plots needs plotly: pip install 'cobre-sddp\\[report]'."
 )
 INIT = (
     "Write a new case to start from: small, complete, ready to train, with a README.md that says what it is. "

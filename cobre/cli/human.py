@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
@@ -23,7 +23,9 @@ from rich.text import Text
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.problems import printable, show_line, show_problems
-from cobre.cli.views import View
+from cobre.cli.views import View, WarningDetail
+from cobre.cli.warning_groups import show_warnings
+from cobre.errors import Problem
 
 if TYPE_CHECKING:
     from cobre.sddp.progress import IterationRecord
@@ -38,15 +40,26 @@ _LONGEST_SILENCE_S = 60.0
 class HumanView(View):
     """Progress and results on standard output; errors and warnings on standard error."""
 
-    def __init__(self, *, quiet: bool = False, progress: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        progress: bool = True,
+        warnings: WarningDetail = WarningDetail.GROUPED,
+    ) -> None:
         self.out = Console(highlight=False, markup=False, emoji=False)
         self.err = Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._quiet = quiet
         self._progress = progress and not quiet
         self._display: _LiveDisplay | _PlainLines | None = None
+        self._show_warnings = show_warnings if warnings is WarningDetail.GROUPED else _show_all_warnings
+        self._warned: tuple[Problem, ...] = ()
 
-    def started(self, facts: Mapping[str, Any]) -> None:
-        """Say what is trained and begin to show progress."""
+    def started(self, facts: Mapping[str, Any], warnings: Sequence[Problem] = ()) -> None:
+        """Print the warnings so far and what is trained, and begin to show progress."""
+        if warnings and not self._quiet:
+            self._show_warnings(self.err, warnings)
+            self._warned = tuple(warnings)
         if not self._progress:
             return
         show_line(self.out, 0, Text(printable(_describe(facts))))
@@ -73,8 +86,8 @@ class HumanView(View):
         self._stop()
         if outcome.show is not None and not self._quiet:
             outcome.show(self.out)
-        if outcome.warnings and not self._quiet:
-            show_problems(self.err, outcome.warnings, "warning")
+        if not self._quiet:
+            self._finish_warnings(outcome.warnings)
         if outcome.exit_code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
             for problem in outcome.errors:
                 show_line(self.err, 0, Text(printable(f"interrupted: {problem.message}"), "bold yellow"))
@@ -83,10 +96,21 @@ class HumanView(View):
         if len(outcome.errors) > 1:
             show_line(self.err, 0, Text(f"{len(outcome.errors)} errors", "bold red"))
 
+    def _finish_warnings(self, warnings: Sequence[Problem]) -> None:
+        shown = {id(warning) for warning in self._warned}
+        self._show_warnings(self.err, [warning for warning in warnings if id(warning) not in shown])
+        if shown:
+            text = f"{_plural(len(shown), 'warning')} above, before training"
+            show_line(self.err, 0, Text(text, "yellow"))
+
     def _stop(self) -> None:
         if self._display is not None:
             self._display.stop()
             self._display = None
+
+
+def _show_all_warnings(console: Console, warnings: Sequence[Problem]) -> None:
+    show_problems(console, warnings, "warning")
 
 
 def _describe(facts: Mapping[str, Any]) -> str:

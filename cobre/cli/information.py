@@ -6,8 +6,10 @@ import importlib.metadata
 import platform
 from typing import TYPE_CHECKING, Any
 
+from cobre._distribution import OTHER_DISTRIBUTION
 from cobre._version import __version__
 from cobre.cli.outcome import Outcome
+from cobre.errors import Problem
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,12 +19,7 @@ _LIBRARIES = ("numba", "llvmlite", "numpy", "highsbox", "highspy", "pyarrow", "p
 
 def version_command(outcome: Outcome) -> None:
     """Carry out ``cobre version``: versions as installed, without importing the libraries."""
-    libraries: dict[str, str | None] = {}
-    for name in _LIBRARIES:
-        try:
-            libraries[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            libraries[name] = None
+    libraries = {name: _installed(name) for name in _LIBRARIES}
     data: dict[str, Any] = {
         "version": __version__,
         "python": platform.python_version(),
@@ -31,8 +28,24 @@ def version_command(outcome: Outcome) -> None:
         "machine": platform.machine(),
         "libraries": libraries,
     }
+    if _installed(OTHER_DISTRIBUTION) is not None:
+        outcome.warnings.append(
+            Problem(
+                "OtherPackage",
+                f"{OTHER_DISTRIBUTION} is installed too; it has a package cobre as well",
+                {"distribution": OTHER_DISTRIBUTION},
+                "give each an environment of its own: they overwrite files of each other",
+            )
+        )
     outcome.data = data
     outcome.show = lambda console: _show_version(console, data)
+
+
+def _installed(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _show_version(console: Console, data: dict[str, Any]) -> None:

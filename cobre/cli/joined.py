@@ -6,27 +6,14 @@ a rank that fails alone tells the others, or they notice that it is gone.
 
 from __future__ import annotations
 
-import json
-import os
-import socket
+import signal
 from typing import TYPE_CHECKING
 
-from cobre.cli.directories import choose_output
 from cobre.cli.environment import reserve_threads
 from cobre.cli.exit_codes import ConfigurationError, ExitCode, exit_code_of
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import record_failure
-from cobre.cli.train import (
-    TrainRequest,
-    conclude,
-    finish_training,
-    load_case,
-    now,
-    storage_of,
-    warn_of_threads,
-    watch_signals,
-)
-from cobre.cli.train_report import training_facts
+from cobre.cli.train import TrainRequest, conclude, load_case, run_study, warn_of_threads, watch_signals
 from cobre.cli.views import RankView
 from cobre.errors import CobreError, ValidationError
 from cobre.sddp.cpus import requested_threads, usable_cpus
@@ -34,10 +21,8 @@ from cobre.sddp.cpus import requested_threads, usable_cpus
 if TYPE_CHECKING:
     from cobre.case.model import Case
     from cobre.comm import Communicator
-    from cobre.sddp import IterationRecord
 
 _ROOT = 0
-_SIGTERM, _SIGINT = 1, 2
 
 
 def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> None:
@@ -69,42 +54,18 @@ def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> Non
 def _train(
     comm: Communicator, request: TrainRequest, threads: int | None, view: RankView, outcome: Outcome
 ) -> None:
-    from cobre.sddp.agreement import failing_together, largest
-    from cobre.sddp.training import train
+    from cobre.sddp.agreement import largest
 
-    started_at = now()
     case = _load_everywhere(comm, request, view, outcome)
     if case is None:
         return
-    output = (request.output or case.path / "output").absolute()
-    with failing_together(comm):
-        if comm.rank == _ROOT:
-            output, warnings = choose_output(case.path, request.output)
-            outcome.warnings += warnings
-    count = threads or _share_of_cpus(comm)
-    view.started(training_facts(case, comm.size, count, output))
     with watch_signals(view, outcome) as interrupts:
         # A rank that left alone would fail the others: even the first signal waits for an iteration.
         interrupts.saving = True
-
-        def on_iteration(record: IterationRecord) -> bool:
-            view.iteration(record)
-            return interrupts.requested
-
-        result = train(
-            case,
-            communicator=comm,
-            threads=count,
-            on_iteration=on_iteration,
-            failure_directory=output,
-            storage=storage_of(case, request, output),
-        )
-        with failing_together(comm):
-            if comm.rank == _ROOT:
-                finish_training(case, result, output, started_at, view, outcome)
-        mine = _SIGINT if interrupts.interrupted else _SIGTERM if interrupts.requested else 0
-        signalled = largest(comm, mine)
-    conclude(result, output, outcome, stopped=signalled > 0, by_sigint=signalled == _SIGINT)
+        result = run_study(case, request, 1, threads, interrupts, view, outcome, comm)
+        signalled = largest(comm, signal.SIGINT if interrupts.interrupted else interrupts.number)
+        by_sigint = bool(largest(comm, interrupts.interrupted))
+    conclude(result, outcome, signalled=signalled, by_sigint=by_sigint)
     view.told = True
 
 
@@ -130,15 +91,6 @@ def _load_everywhere(
             if case is None:
                 raise ValidationError(mine.errors)
     return case
-
-
-def _share_of_cpus(comm: Communicator) -> int:
-    """Return this rank's part of the processors that it shares with other ranks of its host."""
-    from cobre.sddp.agreement import gather_texts
-
-    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(usable_cpus()))
-    place = json.dumps([socket.gethostname(), cpus])
-    return max(1, len(cpus) // gather_texts(comm, place).count(place))
 
 
 def _requested_threads() -> int | None:

@@ -41,7 +41,7 @@ def _count(members: Sequence[Problem], severity: str) -> str:
 
 
 def _show_problem(console: Console, problem: Problem, severity: str, style: str, indent: int) -> None:
-    title = Text.assemble((f"{severity}: ", style), f"[{problem.kind}] ", (_place(problem.context), "bold"))
+    title = Text.assemble((f"{severity}: ", style), f"[{problem.kind}] ", (place_of(problem.context), "bold"))
     title.rstrip()
     show_line(console, indent, title)
     show_line(console, indent + 2, Text(printable(problem.message)))
@@ -52,8 +52,8 @@ def _show_problem(console: Console, problem: Problem, severity: str, style: str,
         show_line(console, indent + 2, Text(printable(f"-> {problem.suggestion}"), "cyan"))
 
 
-def _place(context: Mapping[str, Any]) -> str:
-    """Say where inside the file: entity, field and value, line and column."""
+def place_of(context: Mapping[str, Any]) -> str:
+    """Return where inside the file: entity, field and value, line and column."""
     parts = [str(context["entity"])] if "entity" in context else []
     if "field" in context:
         value = f" = {_value(context['value'])}" if "value" in context else ""

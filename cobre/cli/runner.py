@@ -43,7 +43,7 @@ def record_failure(outcome: Outcome, error: BaseException) -> None:
     if isinstance(error, CobreError):
         outcome.fail(exit_code_of(error), error.problems)
     elif isinstance(error, Terminated):
-        outcome.fail(ExitCode.TERMINATED, [interrupted(NOTHING_WRITTEN, "SIGTERM")])
+        outcome.fail(ExitCode.TERMINATED, [interrupted(NOTHING_WRITTEN, str(error) or "SIGTERM")])
     elif isinstance(error, KeyboardInterrupt):
         outcome.fail(ExitCode.INTERRUPTED, [interrupted(str(error) or NOTHING_WRITTEN)])
     elif isinstance(error, MemoryError):

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM during training: one asks to stop at the end of the iteration, a second stops at once.
+"""Signals during training: the first asks to stop at the end of the iteration, a second stops at once.
 
 Python runs its signal handlers only when compiled code returns, which may take as long as an iteration. A
 thread that reads the signal's wake-up pipe therefore answers at once, and ends the process on the second
@@ -14,17 +14,18 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
+from cobre.stop_signals import STOP_SIGNALS, watched_signals
+
 _GRACE_SECONDS = 1.0
 _END = 0  # no signal has this number
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came when there was nothing to save, or a second time."""
+    """SIGTERM or SIGHUP came when there was nothing to save, or a second time; holds its name."""
 
 
 class Interrupts:
-    """Watches for SIGINT and SIGTERM while entered; outside the main thread it does nothing.
+    """Watches for signals that ask to stop while entered; outside the main thread it does nothing.
 
     Parameters
     ----------
@@ -38,15 +39,18 @@ class Interrupts:
     ----------
     requested
         A signal came: stop at the next boundary.
+    number
+        The first of them; 0 before.
     interrupted
         One of them was SIGINT.
     saving
         There are results worth keeping. While false, the first signal raises ``KeyboardInterrupt``, for
-        SIGTERM ``Terminated``.
+        the others ``Terminated``.
     """
 
     def __init__(self, on_request: Callable[[], None], on_abort: Callable[[], None]) -> None:
         self.requested = False
+        self.number = 0
         self.interrupted = False
         self.saving = False
         self._on_request = on_request
@@ -62,7 +66,9 @@ class Interrupts:
         self._thread = threading.Thread(target=self._watch, name="cobre-signals", daemon=True)
         self._thread.start()
         self._old_wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        self._old_handlers: list[Any] = [signal.signal(number, self._handle) for number in _SIGNALS]
+        self._old_handlers: dict[int, Any] = {
+            number: signal.signal(number, self._handle) for number in watched_signals()
+        }
         self._active = True
         return self
 
@@ -75,7 +81,7 @@ class Interrupts:
         if not self._active:
             return
         self._active = False
-        for number, handler in zip(_SIGNALS, self._old_handlers, strict=True):
+        for number, handler in self._old_handlers.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._old_wakeup)
         os.write(self._write, bytes([_END]))
@@ -86,10 +92,13 @@ class Interrupts:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         again = self.requested
         self.requested = True
+        self.number = self.number or number
         self.interrupted = self.interrupted or number == signal.SIGINT
         if again or not self.saving:
             self._raised.set()
-            raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            raise Terminated(signal.Signals(number).name)
 
     def _watch(self) -> None:
         count = 0
@@ -97,7 +106,7 @@ class Interrupts:
             for number in os.read(self._read, 64):
                 if number == _END:
                     return
-                if number not in _SIGNALS:
+                if number not in STOP_SIGNALS:
                     continue
                 count += 1
                 if count == 1:

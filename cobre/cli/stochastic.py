@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cobre.cli.directories import choose_output
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.errors import Problem
@@ -30,6 +29,7 @@ def stochastic_command(case_path: Path, output: Path | None, outcome: Outcome) -
         Where exports and the page go; nothing is written without it.
     """
     from cobre.case import check
+    from cobre.results.directories import choose_output
 
     case, errors, warnings = check(case_path)
     outcome.warnings += warnings

@@ -5,24 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from cobre.case.model import Case
-    from cobre.sddp import TrainingResult
+    from cobre.sddp import TrainingPlan, TrainingResult
     from cobre.sddp.timing import WorkerInfo
 
 _MIB = 1 << 20
 
 
-def training_facts(case: Case, ranks: int, threads: int, output: Path) -> dict[str, Any]:
+def training_facts(plan: TrainingPlan) -> dict[str, Any]:
     """Return what is known when training begins."""
+    case = plan.case
     return {
         "case": str(case.path.absolute()),
-        "output_dir": str(output),
+        "output_dir": str(plan.output),
         "stages": len(case.stages),
         "hydros": len(case.hydros),
         "thermals": len(case.thermals),
@@ -31,8 +31,8 @@ def training_facts(case: Case, ranks: int, threads: int, output: Path) -> dict[s
         "max_iterations": case.training.iteration_limit,
         "forward_passes": case.training.forward_passes,
         "seed": case.training.tree_seed,
-        "ranks": ranks,
-        "threads_per_rank": threads,
+        "ranks": plan.ranks,
+        "threads_per_rank": plan.threads,
     }
 
 
@@ -53,7 +53,7 @@ def _lps_per_second(result: TrainingResult) -> float:
     return result.lp_solves / seconds if seconds > 0.0 else 0.0
 
 
-def result_data(case: Case, result: TrainingResult, output: Path, status: str) -> dict[str, Any]:
+def result_data(case: Case, result: TrainingResult) -> dict[str, Any]:
     """Return the data of the JSON envelope."""
     from cobre.sddp.timing import balance_of
 
@@ -76,15 +76,15 @@ def result_data(case: Case, result: TrainingResult, output: Path, status: str) -
         "threads": result.threads,
         "seed": result.seed,
         "policy_sha256": result.policy_sha256,
-        "status": status,
+        "status": result.status,
         "workers": [asdict(worker) for worker in result.workers],
         "balance": asdict(balance_of(result.workers)),
         "case": str(case.path.absolute()),
-        "output_dir": str(output),
+        "output_dir": str(result.output),
     }
 
 
-def show_result(console: Console, case: Case, result: TrainingResult, output: Path, status: str) -> None:
+def show_result(console: Console, case: Case, result: TrainingResult) -> None:
     """Print the result for people."""
     from cobre.cli.human import show_table
 
@@ -101,9 +101,9 @@ def show_result(console: Console, case: Case, result: TrainingResult, output: Pa
         "run on": f"{result.backend}, ranks: {result.ranks}, threads: {result.threads}",
         "policy": f"{result.history[-1].cuts_active:,} cuts, sha256 {result.policy_sha256}",
         "memory": _memory(result.workers),
-        "output": str(output),
+        "output": str(result.output),
     }
-    show_table(console, f"Training {status}", rows)
+    show_table(console, f"Training {result.status}", rows)
     if result.ranks > 1:
         _show_ranks(console, result.workers)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
-from cobre.errors import Problem
+from cobre.errors import CobreError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cobre.case.summary import CaseSummary
     from cobre.lp.scaling import Range, ScalingReport
 
-_WORST_FITS = 5
+_WORST_FITS = 3
 """Fitted plants that are listed for people; the JSON document has all."""
 
 
@@ -38,20 +38,21 @@ def validate_command(case_path: Path, outcome: Outcome, *, lps: bool = True) -> 
         outcome.fail(ExitCode.INPUT, errors)
         return
     summary = case.summary()
-    outcome.data = _data(case, summary)
-    outcome.show = lambda console: _show(console, summary, None, len(outcome.warnings))
-    if not lps:
-        return
-    from cobre.lp.measure import measure_stages
+    data = _data(case, summary)
+    report: ScalingReport | None = None
+    if lps:
+        from cobre.lp.measure import measure_stages
 
-    report = measure_stages(case)
-    outcome.data["lp"] = _lp_data(report, len(case.stages))
-    outcome.warnings += [
-        Problem("ModelQuality", f"{text}.", {"stage": stage.stage_id})
-        for stage in report.stages
-        for text in stage.warnings()
-    ]
-    outcome.summary["warning_count"] = len(outcome.warnings)
+        try:
+            report = measure_stages(case)
+        except CobreError as error:
+            outcome.summary["error_count"] = len(error.problems)
+            raise
+        data["lp"] = _lp_data(report, len(case.stages))
+        outcome.warnings += report.problems
+        outcome.summary["warning_count"] = len(outcome.warnings)
+    # A case is called valid only once every check has passed.
+    outcome.data = data
     outcome.show = lambda console: _show(console, summary, report, len(outcome.warnings))
 
 

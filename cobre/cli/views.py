@@ -7,7 +7,7 @@ import enum
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cobre._version import __version__
@@ -15,6 +15,7 @@ from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome, json_text
 
 if TYPE_CHECKING:
+    from cobre.errors import Problem
     from cobre.sddp.progress import IterationRecord
 
 
@@ -36,11 +37,18 @@ class StreamFormat(str, enum.Enum):
     JSON_LINES = "json-lines"
 
 
+class WarningDetail(str, enum.Enum):
+    """How many warnings people see; the JSON formats hold all."""
+
+    GROUPED = "grouped"
+    ALL = "all"
+
+
 class View(ABC):
     """Told by a command what happens; decides what is shown."""
 
-    def started(self, facts: Mapping[str, Any]) -> None:  # noqa: B027
-        """Training begins; ``facts`` describe the study."""
+    def started(self, facts: Mapping[str, Any], warnings: Sequence[Problem] = ()) -> None:  # noqa: B027
+        """Training begins; ``facts`` describe the study, ``warnings`` are those found so far."""
 
     def iteration(self, record: IterationRecord) -> None:  # noqa: B027
         """An iteration is complete."""
@@ -78,8 +86,8 @@ class JsonLinesView(View):
         sys.stdout.write(json_text({"type": kind, **content}) + "\n")
         sys.stdout.flush()
 
-    def started(self, facts: Mapping[str, Any]) -> None:
-        """Write the line ``started``."""
+    def started(self, facts: Mapping[str, Any], warnings: Sequence[Problem] = ()) -> None:
+        """Write the line ``started``; warnings are in the line ``result``."""
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         header = {"command": self._command, "cobre_version": __version__, "timestamp": now}
         self._line("started", {**header, **facts})
@@ -118,10 +126,10 @@ class RankView(View):
         self.rank = 0
         self.told = False
 
-    def started(self, facts: Mapping[str, Any]) -> None:
-        """Say so on rank 0."""
+    def started(self, facts: Mapping[str, Any], warnings: Sequence[Problem] = ()) -> None:
+        """Show it on rank 0."""
         if self.rank == 0:
-            self._view.started(facts)
+            self._view.started(facts, warnings)
 
     def iteration(self, record: IterationRecord) -> None:
         """Show it on rank 0."""
@@ -179,7 +187,12 @@ def _evaluated_bound(record: IterationRecord) -> dict[str, Any]:
 
 
 def make_view(
-    command: str, output_format: OutputFormat | StreamFormat, *, quiet: bool = False, progress: bool = True
+    command: str,
+    output_format: OutputFormat | StreamFormat,
+    *,
+    quiet: bool = False,
+    progress: bool = True,
+    warnings: WarningDetail = WarningDetail.GROUPED,
 ) -> View:
     """Return the view that the options of a command ask for.
 
@@ -189,6 +202,8 @@ def make_view(
         Show only errors; the JSON formats keep their envelope.
     progress
         Show iterations.
+    warnings
+        How many warnings people see.
     """
     if output_format.value == StreamFormat.JSON.value:
         return JsonView()
@@ -196,4 +211,4 @@ def make_view(
         return JsonLinesView(command, progress=progress and not quiet)
     from cobre.cli.human import HumanView  # rich is needed by people only
 
-    return HumanView(quiet=quiet, progress=progress)
+    return HumanView(quiet=quiet, progress=progress, warnings=warnings)

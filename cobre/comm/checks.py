@@ -7,6 +7,7 @@ wrong with an array's dtype, layout or number of dimensions is a typing error th
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,7 +44,7 @@ from cobre.comm.status import (
 from cobre.errors import Problem, ValidationError
 
 _BITWISE_OR = int(ReduceOp.BITWISE_OR)
-_LARGEST = np.iinfo(np.int64).max
+_LARGEST = int(np.iinfo(np.int64).max)
 
 
 def require_payload(array: Any) -> None:
@@ -228,6 +229,23 @@ def integers(values: Sequence[int] | NDArray[Any], name: str, operation: str) ->
     if array.dtype.kind == "u" and array.size and int(array.max()) > _LARGEST:
         raise _type_mismatch(operation, name, "has an element that int64 cannot hold")
     return np.array(array, dtype=np.int64)  # a copy: always writable, so that kernels see one type
+
+
+def integer(value: Any, name: str, operation: str, *, any_size: bool = False) -> int:
+    """Return an argument that has to be an integer, before it reaches code with fixed widths.
+
+    Raises
+    ------
+    ValidationError
+        Kind ``TypeMismatch`` when it is none, or int64 cannot hold it (unless ``any_size``).
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise _type_mismatch(operation, name, f"is {value!r}, not an integer") from None
+    if not any_size and not -_LARGEST <= number <= _LARGEST:
+        raise _type_mismatch(operation, name, f"is {number}, which int64 cannot hold")
+    return number
 
 
 def _type_mismatch(operation: str, name: str, fault: str) -> ValidationError:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cobre.comm.config import (
+    DEFAULT_HEARTBEAT_S,
     DEFAULT_PORT,
     DEFAULT_SHM_CONNECT_S,
+    DEFAULT_SILENCE_S,
     DEFAULT_TCP_CONNECT_S,
     DEFAULT_TIMEOUT_S,
     NONCE_BYTES,
@@ -148,6 +150,8 @@ def tcp_config(environment: Mapping[str, str] | None = None, *, automatic: bool 
     names = ["RANK", "SIZE"]
     if automatic or not reader.says("RANK", "0"):
         names.insert(0, "COORDINATOR")
+    if not reader.says("SIZE", "1") and reader.text("TOKEN_FILE") is None:
+        names.append("TOKEN")
     reader.require(names)
     host, port = reader.endpoint()
     bind_addr = reader.text("BIND_ADDR") or "127.0.0.1"
@@ -163,6 +167,8 @@ def tcp_config(environment: Mapping[str, str] | None = None, *, automatic: bool 
             "timeout_s": reader.timeout(),
             "token": ("TOKEN", reader.token()),
             "listener_fd": ("LISTENER_FD", reader.whole("LISTENER_FD")),
+            "heartbeat_s": reader.heartbeat(),
+            "silence_s": reader.silence(),
         },
     )
     assert isinstance(config, TcpConfig)
@@ -190,6 +196,7 @@ def shm_config(environment: Mapping[str, str] | None = None) -> ShmConfig:
             "connect_timeout_s": reader.connect_timeout(DEFAULT_SHM_CONNECT_S),
             "timeout_s": reader.timeout(),
             "nonce": ("NONCE", reader.nonce()),
+            "segment": ("SEGMENT", reader.text("SEGMENT")),
         },
     )
     assert isinstance(config, ShmConfig)
@@ -219,6 +226,20 @@ def launch_timeouts(
     seconds = reader.connect_timeout(connect_timeout_s)[1], reader.timeout()[1]
     reader.done()
     return seconds
+
+
+def launch_pace(environment: Mapping[str, str] | None = None) -> tuple[float, float]:
+    """Return the heartbeat and the silence that launched tcp ranks get, in seconds (see :class:`TcpConfig`).
+
+    Raises
+    ------
+    ValidationError
+        When a variable is no number.
+    """
+    reader = _Reader(_environment(environment), "tcp", "COBRE_TCP_")
+    pace = reader.heartbeat()[1], reader.silence()[1]
+    reader.done()
+    return pace
 
 
 class _Reader:
@@ -271,6 +292,14 @@ class _Reader:
     def timeout(self) -> tuple[str, float]:
         """How long a collective waits: the variable's name, and the seconds."""
         return "TIMEOUT_SECS", self.seconds("TIMEOUT_SECS", DEFAULT_TIMEOUT_S)
+
+    def heartbeat(self) -> tuple[str, float]:
+        """How often a rank gives a sign of life: the variable's name, and the seconds."""
+        return "HEARTBEAT_SECS", self.seconds("HEARTBEAT_SECS", DEFAULT_HEARTBEAT_S)
+
+    def silence(self) -> tuple[str, float]:
+        """After how long a silent rank is taken for dead: the variable's name, and the seconds."""
+        return "SILENCE_SECS", self.seconds("SILENCE_SECS", DEFAULT_SILENCE_S)
 
     def endpoint(self) -> tuple[str | None, int]:
         """Host and port of the coordinator, which may be given as ``host:port`` or ``[address]:port``."""

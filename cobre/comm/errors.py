@@ -89,14 +89,34 @@ class InvalidRoot(CommError, ValueError):
 
 
 class InvalidCommunicator(CommError):
-    """The communicator is closed, or an earlier collective failed on it."""
+    """The communicator is closed, broken, in use by another thread, or that of another process."""
 
-    def __init__(self) -> None:
+    _fields = ("message", "suggestion")
+
+    def __init__(self, message: str | None = None, suggestion: str | None = None) -> None:
         super().__init__(
-            "the communicator is closed, or an earlier collective failed on it",
+            message or "the communicator is closed, or an earlier collective failed on it",
             {},
-            "create a new communicator",
+            suggestion or "create a new communicator",
         )
+
+
+def communicator_in_use() -> InvalidCommunicator:
+    """Return the error for a call while another one is under way (COM-41)."""
+    return InvalidCommunicator(
+        "the communicator is in use: another thread of this process, or a signal handler, called it while a "
+        "collective was under way",
+        "call collectives from one thread at a time",
+    )
+
+
+def communicator_of_another_process(pid: int, here: int) -> InvalidCommunicator:
+    """Return the error for a call in a child process that was made by fork."""
+    return InvalidCommunicator(
+        f"the communicator belongs to process {pid}; this is process {here}, a fork of it, which is no rank",
+        "use it in the process that created it, and start others without fork "
+        "(cobre.comm.launch, or multiprocessing's 'spawn')",
+    )
 
 
 class AllocationFailed(CommError, MemoryError):

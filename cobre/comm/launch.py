@@ -16,10 +16,12 @@ the environment.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import pickle
 import selectors
+import signal
 import socket
 import subprocess
 import sys
@@ -29,16 +31,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from cobre.comm import launched
+from cobre.comm.descriptors import require_descriptors
 from cobre.comm.errors import CollectiveFailed, InvalidCommunicator
 from cobre.comm.launch_command import run_command
 from cobre.comm.launched import ERROR, LENGTH, NO, QUESTION, RESULT, YES, Setup, ask, progress
-from cobre.comm.processes import cpu_slices, end_processes, exit_watches, scrubbed
+from cobre.comm.processes import bind_to_parent, cpu_slices, end_processes, exit_watches, scrubbed
 from cobre.comm.transports import Transport, make_transport
 from cobre.errors import CobreError, Problem, ValidationError, WorkerError
 
 __all__ = ["ask", "launch", "progress", "run_command"]
 
 _CHUNK: Final = 1 << 20
+_DESCRIPTORS_OF_A_RANK: Final = 2  # its pipe, and what tells of its end
 # A rank whose peer died may tell of it before the death itself is seen; wait this long for the cause.
 _CAUSE_SECONDS: Final = 1.0
 _EXIT_SECONDS: Final = 10.0
@@ -104,6 +108,7 @@ def launch(
     _check_arguments(ranks, timeout_s)
     _check_not_importing()
     body = _pickled(function, tuple(args), dict(kwargs or {}))
+    require_descriptors(backend, _DESCRIPTORS_OF_A_RANK * ranks, f"the launcher of {ranks} ranks")
     with make_transport(backend, ranks) as transport:
         return _Job(transport, body, pin, environment or {}).run(timeout_s, on_progress)
 
@@ -182,6 +187,7 @@ class _Job:
                     stdin=subprocess.DEVNULL,
                     pass_fds=(theirs.fileno(), *self._transport.descriptors(rank)),
                     start_new_session=True,
+                    preexec_fn=functools.partial(bind_to_parent, os.getpid(), signal.SIGKILL),
                 )
             except BaseException:
                 ours.close()

@@ -19,18 +19,23 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import IO, Any, BinaryIO, Final
 
+from cobre.comm.descriptors import require_descriptors
 from cobre.comm.processes import (
+    LAUNCHER_VARIABLE,
     bind_to_parent,
     cpu_slices,
     end_processes,
     exit_watches,
+    launcher_mark,
     scrubbed,
     signal_group,
 )
 from cobre.comm.transports import Transport, make_transport
 from cobre.errors import Problem, ValidationError
+from cobre.stop_signals import watched_signals
 
 _CHUNK: Final = 1 << 16
+_DESCRIPTORS_OF_A_RANK: Final = 3  # two pipes, and what tells of its end
 _POLL_SECONDS: Final = 0.1
 _DRAIN_SECONDS: Final = 1.0
 _SIGNAL_EXIT: Final = 128
@@ -78,6 +83,7 @@ def run_command(
     """
     _check(command, ranks)
     outputs = (stdout or sys.stdout.buffer, stderr or sys.stderr.buffer)
+    require_descriptors(backend, _DESCRIPTORS_OF_A_RANK * ranks, f"the launcher of {ranks} ranks")
     with make_transport(backend, ranks) as transport:
         return _Copies(transport, list(command), prefix, pin, outputs).run()
 
@@ -118,7 +124,8 @@ class _Copies:
 
     def _start(self, rank: int, environment: dict[str, str]) -> None:
         # without PYTHONUNBUFFERED a Python program keeps its lines back when it writes to a pipe
-        variables = {**environment, "PYTHONUNBUFFERED": "1", **self._transport.environment(rank)}
+        ours = {"PYTHONUNBUFFERED": "1", LAUNCHER_VARIABLE: launcher_mark()}
+        variables = {**environment, **ours, **self._transport.environment(rank)}
         cpus = None if self._slices is None else self._slices[rank]
         process = subprocess.Popen(
             self._command,
@@ -225,7 +232,7 @@ class _Stream:
 
 @contextlib.contextmanager
 def _forwarding(forward: Callable[[int, bool], None]) -> Iterator[None]:
-    """Hand SIGINT and SIGTERM to ``forward`` meanwhile; outside the main thread nothing can."""
+    """Hand signals that ask to stop to ``forward`` meanwhile; outside the main thread nothing can."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -235,9 +242,7 @@ def _forwarding(forward: Callable[[int, bool], None]) -> Iterator[None]:
         seen.append(number)
         forward(number, len(seen) > 1)
 
-    saved: dict[int, Any] = {
-        number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    saved: dict[int, Any] = {number: signal.signal(number, handle) for number in watched_signals()}
     try:
         yield
     finally:

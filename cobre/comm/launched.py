@@ -3,11 +3,14 @@
 The parent sends one message (how to set up, the communicator's configuration, what to run), the child answers
 with messages of progress and one last message, its result or its error. A message is a pickled tuple after
 its length, 8 bytes little endian. A question is a message of progress that the parent answers with one byte.
-When the parent dies, the child ends at once.
+When the parent dies, the child ends at once: the system kills it
+(:func:`~cobre.comm.processes.bind_to_parent`) and, where that cannot be asked for, it sees that the pipe has
+ended or that it has another parent.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import queue
@@ -34,6 +37,7 @@ YES: Final = b"\1"
 _EXIT_FAILED: Final = 1
 _EXIT_ORPHANED: Final = 3
 _CHUNK: Final = 1 << 20
+_LOOK_AGAIN_S: Final = 1.0
 
 preparing = False
 """Whether this process is a rank that still imports the main module of its parent."""
@@ -68,6 +72,7 @@ class Channel:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self._pid, self._parent = os.getpid(), os.getppid()
         self._lock = threading.Lock()
         self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
 
@@ -90,16 +95,27 @@ class Channel:
             try:
                 while answer := self._connection.recv(1):
                     self._answers.put(answer != NO)
-            except OSError:
-                return  # this process itself is ending
-            on_end()
+            except OSError as error:
+                if error.errno == errno.EBADF:
+                    return  # this process itself is ending
+            on_end()  # also after a reset: the parent has died with messages of ours unread
 
         threading.Thread(target=wait, name="cobre-parent", daemon=True).start()
 
     def ask(self, *content: Any) -> bool:
-        """Send a question and wait for the answer; one at a time."""
+        """Send a question and wait for the answer while the parent lives; one at a time."""
         self.send(QUESTION, *content)
-        return self._answers.get()
+        while True:
+            try:
+                return self._answers.get(timeout=_LOOK_AGAIN_S)
+            except queue.Empty:
+                if os.getppid() != self._parent:
+                    os._exit(_EXIT_ORPHANED)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process is the rank itself and no fork of it."""
+        return os.getpid() == self._pid
 
     def _read(self, count: int) -> bytes:
         buffer = bytearray()
@@ -121,7 +137,7 @@ def progress(item: Any) -> None:
     item
         Anything that can be pickled.
     """
-    if _channel is not None:
+    if _channel is not None and _channel.is_own:
         _channel.send(PROGRESS, item)
 
 
@@ -135,7 +151,7 @@ def ask(item: Any) -> bool:
     item
         Anything that can be pickled.
     """
-    return False if _channel is None else _channel.ask(item)
+    return _channel is not None and _channel.is_own and _channel.ask(item)
 
 
 def main(descriptor: int) -> None:
@@ -143,7 +159,7 @@ def main(descriptor: int) -> None:
     global _channel
     _channel = channel = Channel(socket.socket(fileno=descriptor))
     setup: Setup = channel.receive()
-    channel.watch(lambda: _leave(setup.config))
+    channel.watch(lambda: os._exit(_EXIT_ORPHANED))
     with ExitStack() as resources:
         try:
             if setup.cpus is not None:
@@ -187,11 +203,3 @@ def _report(channel: Channel, error: BaseException) -> None:
     except Exception:  # as above
         inner = None
     channel.send(ERROR, inner, f"{type(error).__name__}: {error}", text)
-
-
-def _leave(config: ShmConfig | TcpConfig) -> None:
-    from cobre.comm.transports import unlink_segments
-
-    if isinstance(config, ShmConfig):
-        unlink_segments(config.name)
-    os._exit(_EXIT_ORPHANED)

@@ -15,11 +15,13 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-from cobre.comm import checks, folding, mpi_calls, status
+from cobre.comm import checks, exclusive, folding, mpi_calls, status
 from cobre.comm.checks import require_payload, require_same_dtype
 from cobre.comm.contract import SUPPORTED_DTYPES, ReduceOp
 from cobre.comm.errors import CollectiveFailed, CommError, InvalidCommunicator
+from cobre.comm.exclusive import enter, leave
 from cobre.comm.mpi_calls import (
+    BUSY,
     COMM,
     CORNER,
     DATATYPES,
@@ -44,16 +46,16 @@ from cobre.comm.mpi_calls import (
 )
 from cobre.comm.mpi_region import MpiRegion, Window, WindowList, room_for
 from cobre.comm.mpi_world import MpiWorld
-from cobre.comm.owner import Entries, KernelCommunicator
+from cobre.comm.owner import Entries, KernelCommunicator, exit_code
 from cobre.comm.regions import LocalGroup, SharedRegion, allocation_failed, region_layout
-from cobre.comm.status import COLLECTIVE_FAILED, OPERATION_NAMES, new_detail
+from cobre.comm.status import COLLECTIVE_FAILED, IN_USE, OPERATION_NAMES, new_detail
 from cobre.errors import Problem, ValidationError
 from cobre.native import memory, stable_jitclass
 
 
 @stable_jitclass(
     [("_state", types.int64[::1]), ("_scratch", types.uint8[::1]), ("_detail", types.int64[::1])],
-    depends_on=(checks, folding, status, mpi_calls, memory),
+    depends_on=(checks, exclusive, folding, status, mpi_calls, memory),
 )
 class MpiKernel:
     """The MPI communicator in nopython code; see :mod:`cobre.comm.contract` for its methods.
@@ -78,30 +80,50 @@ class MpiKernel:
         require_payload(send)
         require_payload(recv)
         require_same_dtype(send, recv)
-        return mpi_allgatherv(self._state, self._scratch, self._detail, send, recv, counts, displs)
+        if not enter(self._state, BUSY):
+            return IN_USE
+        outcome = mpi_allgatherv(self._state, self._scratch, self._detail, send, recv, counts, displs)
+        leave(self._state, BUSY)
+        return outcome
 
     def gather_shared(self, send: Any, recv: Any, counts: Any, displs: Any) -> Any:
         """Gather into a shared region; return a status."""
         require_payload(send)
         require_payload(recv)
         require_same_dtype(send, recv)
-        return mpi_gather_shared(self._state, self._scratch, self._detail, send, recv, counts, displs)
+        if not enter(self._state, BUSY):
+            return IN_USE
+        outcome = mpi_gather_shared(self._state, self._scratch, self._detail, send, recv, counts, displs)
+        leave(self._state, BUSY)
+        return outcome
 
     def allreduce(self, send: Any, recv: Any, op: Any) -> Any:
         """Fold the ranks' elements; return a status."""
         require_payload(send)
         require_payload(recv)
         require_same_dtype(send, recv)
-        return mpi_allreduce(self._state, self._scratch, self._detail, send, recv, op)
+        if not enter(self._state, BUSY):
+            return IN_USE
+        outcome = mpi_allreduce(self._state, self._scratch, self._detail, send, recv, op)
+        leave(self._state, BUSY)
+        return outcome
 
     def broadcast(self, buf: Any, root: Any) -> Any:
         """Copy the root's buffer to all ranks; return a status."""
         require_payload(buf)
-        return mpi_broadcast(self._state, self._scratch, self._detail, buf, root)
+        if not enter(self._state, BUSY):
+            return IN_USE
+        outcome = mpi_broadcast(self._state, self._scratch, self._detail, buf, root)
+        leave(self._state, BUSY)
+        return outcome
 
     def barrier(self) -> Any:
         """Wait for all ranks; return a status."""
-        return mpi_barrier(self._state, self._scratch, self._detail)
+        if not enter(self._state, BUSY):
+            return IN_USE
+        outcome = mpi_barrier(self._state, self._scratch, self._detail)
+        leave(self._state, BUSY)
+        return outcome
 
     def rank(self) -> Any:
         """Return this process's rank."""
@@ -285,7 +307,8 @@ class MpiCommunicator(KernelCommunicator):
 
     def abort(self, code: int) -> NoReturn:
         """End all ranks with the exit code."""
-        self._world.abort(code)
+        self._require_own_process()
+        self._world.abort(exit_code(code))
 
     def __exit__(
         self,
@@ -295,6 +318,13 @@ class MpiCommunicator(KernelCommunicator):
     ) -> None:
         self._world.note_exit(exception)
         super().__exit__(exception_type, exception, traceback)
+
+    @property
+    def _in_use(self) -> bool:
+        return bool(self._state[BUSY])
+
+    def _disown(self) -> None:
+        self._state[OPEN] = 0
 
     def leave_world(self) -> None:
         """Close because MPI ends."""

@@ -62,7 +62,9 @@ IS_SHARED: Final = 7
 """Whether all ranks see the same scratch array (:mod:`cobre.comm.mpi_scratch`)."""
 REGIONS: Final = 8
 """How many shared regions are in the table at ``REGION_TABLE``."""
-ERROR_CLASSES: Final = 9
+BUSY: Final = 9
+"""1 while a thread of this process is in a collective."""
+ERROR_CLASSES: Final = 10
 ERR_COMM, ERR_BUFFER, ERR_COUNT, ERR_ROOT, ERR_NO_MEM = range(ERROR_CLASSES, ERROR_CLASSES + 5)
 FUNCTIONS: Final = ERR_NO_MEM + 1
 FUNCTION_NAMES: Final = (

@@ -63,6 +63,7 @@ class MpiWorld:
     _instance: ClassVar[MpiWorld | None] = None
 
     def __init__(self) -> None:
+        self._pid = os.getpid()
         self.MPI, self._started_here = _start()
         self.world = self.MPI.COMM_WORLD
         _check_size(self.world.size)
@@ -92,13 +93,16 @@ class MpiWorld:
         if cls._instance is None:
             cls._instance = cls()
         elif cls._instance.has_ended:
-            raise InitializationFailed("mpi", "MPI has ended in this process, and starts once only")
+            raise InitializationFailed(
+                "mpi",
+                "MPI has ended in this process, or it is a forked child of a rank; MPI starts once only",
+            )
         return cls._instance
 
     @property
     def has_ended(self) -> bool:
-        """Whether MPI can no longer be called."""
-        return self._ended or bool(self.MPI.Is_finalized())
+        """Whether MPI can no longer be called: it has ended, or this is a forked child, which is no rank."""
+        return self._ended or os.getpid() != self._pid or bool(self.MPI.Is_finalized())
 
     @property
     def shares_memory(self) -> bool:

@@ -7,6 +7,7 @@ then hold plain arrays and numbers, which load faster than a jitclass.
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 import weakref
@@ -14,21 +15,29 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.comm.checks import check_buffer, check_pair, integers
+from cobre.comm.checks import check_buffer, check_pair, integer, integers
 from cobre.comm.contract import Communicator, ReduceOp, Topology
-from cobre.comm.errors import InitializationFailed, InvalidCommunicator
+from cobre.comm.errors import (
+    InitializationFailed,
+    InvalidCommunicator,
+    InvalidRoot,
+    communicator_in_use,
+    communicator_of_another_process,
+)
 from cobre.comm.regions import HeapRegion, LocalGroup, SharedRegion
 from cobre.comm.status import COLLECTIVE_FAILED, INVALID_COMMUNICATOR, OK, error_from_status
 from cobre.errors import Problem, ValidationError
 from cobre.native import compile_for
 
 Integers = Sequence[int] | NDArray[np.integer[Any]]
+
+_LARGEST_EXIT_CODE: Final = 255
 
 
 @dataclass(frozen=True)
@@ -46,11 +55,33 @@ class Entries:
     gather_shared: Any = None
 
 
+_living: weakref.WeakSet[KernelCommunicator] = weakref.WeakSet()
+
+
+def _disown_all() -> None:
+    """In a forked child: make all communicators useless, and let none of their exit handlers run."""
+    for communicator in list(_living):
+        communicator._disown()
+
+
+os.register_at_fork(after_in_child=_disown_all)
+
+
+def exit_code(code: int) -> int:
+    """Return what a process can end with: 1 for a number that the system would cut to something else."""
+    number = operator.index(code)
+    return number if 0 <= number <= _LARGEST_EXIT_CODE else 1
+
+
 class KernelCommunicator(Communicator):
     """Base of owners whose kernel is a jitclass over plain arrays and numbers.
 
     A subclass sets ``backend_name`` and ``entries``, and defines :meth:`_make_kernel`, :attr:`_arguments` and
-    :meth:`_release`. Regions are those of the heap unless it says otherwise.
+    :meth:`_release`; one with a transport also :attr:`_in_use` and :meth:`_disown`. Regions are those of the
+    heap unless it says otherwise.
+
+    It belongs to the process that made it, and to one call at a time: a forked child and a second thread are
+    refused by :class:`~cobre.comm.errors.InvalidCommunicator`.
 
     Parameters
     ----------
@@ -77,6 +108,8 @@ class KernelCommunicator(Communicator):
         self._poisoned = False
         self._compiled: set[tuple[Any, ...]] = set()
         self._regions: weakref.WeakSet[SharedRegion] = weakref.WeakSet()
+        self._pid = os.getpid()
+        _living.add(self)
 
     @classmethod
     def require_jit(cls) -> None:
@@ -96,6 +129,17 @@ class KernelCommunicator(Communicator):
     @abstractmethod
     def _release(self, *, failed: bool) -> None:
         """Free the transport; called once. ``failed``: leave at once, without waiting for anybody."""
+
+    @property
+    def _in_use(self) -> bool:
+        """Whether a thread is in a collective."""
+        return False
+
+    def _disown(self) -> None:
+        """In a forked child: make the kernel refuse, drop what the child has inherited of the transport.
+
+        The parent's rank must not notice; nothing may be sent, signalled or waited for.
+        """
 
     @property
     def backend(self) -> str:
@@ -143,13 +187,16 @@ class KernelCommunicator(Communicator):
         """Fold the ranks' elements; see :meth:`Communicator.allreduce`."""
         self._require_open()
         check_pair(send, recv, "allreduce")
-        self._call(self.entries.allreduce, send, recv, int(op))
+        self._call(self.entries.allreduce, send, recv, integer(op, "op", "allreduce"))
 
     def broadcast(self, buf: NDArray[Any], root: int) -> None:
         """Copy the root's buffer; see :meth:`Communicator.broadcast`."""
         self._require_open()
         check_buffer(buf, "buf", "broadcast", writable=True)
-        self._call(self.entries.broadcast, buf, int(root))
+        number = integer(root, "root", "broadcast", any_size=True)
+        if not 0 <= number < self._size:
+            raise InvalidRoot(number, self._size)
+        self._call(self.entries.broadcast, buf, number)
 
     def barrier(self) -> None:
         """Wait for all ranks; see :meth:`Communicator.barrier`."""
@@ -188,9 +235,10 @@ class KernelCommunicator(Communicator):
 
     def abort(self, code: int) -> NoReturn:
         """End this process with the exit code, without unwinding; peers notice that it is gone."""
+        self._require_own_process()
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(code)
+        os._exit(exit_code(code))
 
     def topology(self) -> Topology:
         """Return where the ranks run."""
@@ -209,8 +257,10 @@ class KernelCommunicator(Communicator):
         self._close(failed=self._poisoned or exception_type is not None)
 
     def _close(self, *, failed: bool) -> None:
-        if self._closed:
+        if self._closed or os.getpid() != self._pid:  # the parent's is the parent's to close
             return
+        if self._in_use:
+            raise communicator_in_use()
         self._closed = True
         self._kernel = None
         for region in list(self._regions):
@@ -222,7 +272,13 @@ class KernelCommunicator(Communicator):
         self._regions.add(region)
         return region
 
+    def _require_own_process(self) -> None:
+        here = os.getpid()
+        if here != self._pid:
+            raise communicator_of_another_process(self._pid, here)
+
     def _require_open(self) -> None:
+        self._require_own_process()
         if self._closed or self._poisoned:
             raise InvalidCommunicator
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
+
+from cobre.comm.shm_segment import is_running, start_time
+
+LAUNCHER_VARIABLE: Final = "COBRE_LAUNCHER"
+"""Process id and start time of the launcher, for ranks that it has not started itself but through others."""
 
 # API-08: what would make a rank believe that another launcher started it, or that it belongs to another job.
 _FOREIGN_PREFIXES: Final = (
@@ -26,10 +33,12 @@ _FOREIGN_PREFIXES: Final = (
     "COBRE_SHM_",
 )
 _FOREIGN_NAMES: Final = frozenset(
-    {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS", "COBRE_COMM_BACKEND"}
+    {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS", "COBRE_COMM_BACKEND", LAUNCHER_VARIABLE}
 )
 
 _GRACE_SECONDS: Final = 2.0
+_EXIT_ORPHANED: Final = 3
+_watches_launcher = False
 _PR_SET_PDEATHSIG: Final = 1
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -95,6 +104,41 @@ def bind_to_parent(parent: int, number: int, cpus: Sequence[int] | None = None) 
             os._exit(128 + number)
         if cpus is not None:
             os.sched_setaffinity(0, cpus)
+
+
+def launcher_mark() -> str:
+    """Return what names this process to the ranks that it starts (``LAUNCHER_VARIABLE``)."""
+    return f"{os.getpid()}:{start_time(os.getpid()) or 0}"
+
+
+def end_with_launcher(environment: Mapping[str, str] | None = None) -> None:
+    """Let this process end when the launcher named in its environment does; without one do nothing.
+
+    A rank that a launcher has started itself is killed with it (:func:`bind_to_parent`). One that a script or
+    wrapper stands between is not: it watches by a thread.
+    """
+    global _watches_launcher
+    pid, _, started = (environment or os.environ).get(LAUNCHER_VARIABLE, "").partition(":")
+    if _watches_launcher or not (pid.isdigit() and started.isdigit()) or not hasattr(os, "pidfd_open"):
+        return
+    _watches_launcher = True
+    try:
+        descriptor = os.pidfd_open(int(pid))
+    except ProcessLookupError:
+        os._exit(_EXIT_ORPHANED)
+    except OSError:
+        return  # a system without pidfds
+    if not is_running(int(pid), int(started)):
+        os._exit(_EXIT_ORPHANED)
+
+    def wait() -> None:
+        poller = select.poll()
+        poller.register(descriptor, select.POLLIN)
+        while not poller.poll():
+            pass
+        os._exit(_EXIT_ORPHANED)
+
+    threading.Thread(target=wait, name="cobre-launcher", daemon=True).start()
 
 
 def signal_group(process: subprocess.Popen[bytes], number: int) -> None:

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cobre._distribution import install_hint
 from cobre.comm import environment as variables
 from cobre.comm.config import ShmConfig, TcpConfig
 from cobre.comm.contract import Communicator
 from cobre.comm.environment import BACKEND_VARIABLE
 from cobre.comm.errors import BackendError, BackendNotAvailable, InvalidBackend, MissingConfiguration
+from cobre.comm.processes import end_with_launcher
 from cobre.errors import Problem, ValidationError
 
 
@@ -96,6 +98,8 @@ def create_communicator(
         selection = explain_selection(name)
     if selection.error is not None:
         raise selection.error
+    if config is None:
+        end_with_launcher()
     return _make(selection.backend, config)
 
 
@@ -191,7 +195,7 @@ def _obstacle(name: str) -> str | None:
             return "the mpi backend needs POSIX"
         # importing mpi4py.MPI would start MPI: only look whether it is there (SEL-07)
         if importlib.util.find_spec("mpi4py") is None:
-            return "mpi4py is not installed (the extra 'mpi' of cobre)"
+            return f"mpi4py is not installed ({install_hint('mpi')})"
     if name in ("tcp", "shm") and sys.platform != "linux":
         return f"the {name} backend needs Linux"
     return None

@@ -33,7 +33,7 @@ from cobre.comm.shm_kernel import (
     _gather_shared,
     _give_up,
 )
-from cobre.comm.shm_layout import PAGE_BYTES, S_POISONED
+from cobre.comm.shm_layout import PAGE_BYTES, S_BUSY, S_POISONED
 from cobre.comm.shm_segment import DIRECTORY, clean_stale_segments, map_shared, reserve
 from cobre.comm.status import BARRIER, CLOSE, CREATE_REGION, DETAIL_SIZE, FENCE, PEER_FAILED
 
@@ -136,6 +136,7 @@ class ShmCommunicator(KernelCommunicator):
 
     def abort(self, code: int) -> NoReturn:
         """End all ranks: the others by SIGTERM, this one with the exit code; see COM-02."""
+        self._require_own_process()
         if not self._closed:
             _give_up(self._state, self._words, BARRIER, PEER_FAILED, self.rank)
             self._peers.signal_all(signal.SIGTERM)
@@ -154,6 +155,14 @@ class ShmCommunicator(KernelCommunicator):
         recv = np.zeros((self.size, len(values)), np.int64)
         self._call(_exchange, int(operation), send, recv.ravel(), np.array(agreed, np.int64))
         return recv
+
+    @property
+    def _in_use(self) -> bool:
+        return bool(self._state[S_BUSY])
+
+    def _disown(self) -> None:
+        self._state[S_POISONED] = 1
+        self._finalizer()  # closes this process's own descriptors
 
     def _release(self, *, failed: bool) -> None:
         try:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.comm.config import ShmConfig
+from cobre.comm.descriptors import require_descriptors
 from cobre.comm.errors import InitializationFailed, RankLost
 from cobre.comm.shm_layout import (
     ABORT,
@@ -75,6 +76,7 @@ def join(config: ShmConfig) -> tuple[Segment, Peers]:
         When there is no room for the segment.
     """
     deadline = time.monotonic() + config.connect_timeout_s
+    require_descriptors("shm", config.size, f"each of {config.size} ranks")
     segment = create_segment(config) if config.rank == 0 else open_segment(config, deadline)
     peers = Peers()
     try:

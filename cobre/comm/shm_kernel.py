@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from cobre.comm import checks, folding, shm_layout, shm_meeting, status
+from cobre.comm import checks, exclusive, folding, shm_layout, shm_meeting, status
 from cobre.comm.checks import (
     check_allgatherv,
     check_allreduce,
@@ -22,6 +22,7 @@ from cobre.comm.checks import (
     require_payload,
     require_same_dtype,
 )
+from cobre.comm.exclusive import enter, leave
 from cobre.comm.folding import dtype_number, fold_elements
 from cobre.comm.shm_layout import (
     A_PAYLOAD,
@@ -29,6 +30,7 @@ from cobre.comm.shm_layout import (
     INLINE_BYTES,
     LINE,
     RANK_WORDS,
+    S_BUSY,
     S_DIRECT_BYTES,
     S_PIECE_BYTES,
     S_POLLS,
@@ -55,16 +57,17 @@ from cobre.comm.status import (
     BARRIER,
     BROADCAST,
     GATHER_SHARED,
+    IN_USE,
     INVALID_COMMUNICATOR,
     OK,
 )
 from cobre.native import inner_kernel, stable_jitclass
-from cobre.native.libc import errno, process_vm_readv, process_vm_writev
+from cobre.native.libc import errno, process_vm_readv
 from cobre.native.memory import address_of, borrowed, copy_bytes
 
 
 @inner_kernel
-def barrier(state, words):
+def _barrier_alone(state, words):
     """Meet; a status."""
     if usable(state, BARRIER) != OK:
         return INVALID_COMMUNICATOR
@@ -74,7 +77,7 @@ def barrier(state, words):
 
 
 @inner_kernel
-def exchange(state, words, data, operation, send, recv, agreed):
+def _exchange_alone(state, words, data, operation, send, recv, agreed):
     """Gather equally many small elements of every rank under the name of any operation; a status.
 
     All ranks must bring the same ``agreed``.
@@ -105,8 +108,12 @@ def _offer(state, words, value):
 
 
 @inner_kernel
-def _copy_across(state, remote, peer, local, count, writes):
-    """Copy bytes between an address of this process and one of a peer's; return 0 or an error code."""
+def _read_from(state, peer, remote, local, count):
+    """Copy bytes from an address of a peer's process to one of this; return 0 or an error code.
+
+    Ranks only read each other's memory: a peer that has left the call, by an interrupt or its timeout, may do
+    with its buffers what it wants.
+    """
     pid = np.int32(state[S_POLLS + state[S_SIZE] + peer])
     done = np.int64(0)
     while done < count:
@@ -115,10 +122,7 @@ def _copy_across(state, remote, peer, local, count, writes):
         state[S_VECTORS + 2] = remote + done
         state[S_VECTORS + 3] = count - done
         ours, theirs = address_of(state, S_VECTORS), address_of(state, S_VECTORS + 2)
-        if writes:
-            moved = process_vm_writev(pid, ours, 1, theirs, 1, 0)
-        else:
-            moved = process_vm_readv(pid, ours, 1, theirs, 1, 0)
+        moved = process_vm_readv(pid, ours, 1, theirs, 1, 0)
         if moved <= 0:
             return max(errno(), np.int32(1))
         done += moved
@@ -157,12 +161,12 @@ def _gather_directly(state, words, descriptor, send, recv, counts, displs):
         if error == 0:
             source = words[first + r * RANK_WORDS]
             target = address_of(recv, 0) + displs[r] * width
-            error = _copy_across(state, source, r, target, counts[r] * width, False)
+            error = _read_from(state, r, source, target, counts[r] * width)
     return _finish_reading(state, words, descriptor, error)
 
 
 @inner_kernel
-def allgatherv(state, words, data, send, recv, counts, displs):
+def _allgatherv_alone(state, words, data, send, recv, counts, displs):
     """Gather by way of the slots, in rounds where a part is larger than a piece; a status (SHM-06)."""
     rank, size = state[S_RANK], state[S_SIZE]
     fault = check_allgatherv(rank, size, send, recv, counts, displs, state)
@@ -206,7 +210,7 @@ def allgatherv(state, words, data, send, recv, counts, displs):
 
 
 @inner_kernel
-def gather_shared(state, words, send, recv, counts, displs):
+def _gather_shared_alone(state, words, send, recv, counts, displs):
     """Write this rank's part into the shared array in place, then meet; a status."""
     rank, size = state[S_RANK], state[S_SIZE]
     fault = check_allgatherv(rank, size, send, recv, counts, displs, state)
@@ -250,7 +254,7 @@ def _fold_in_shares(state, words, data, descriptor, recv, start, count, base, st
 
 
 @inner_kernel
-def allreduce(state, words, data, send, recv, op):
+def _allreduce_alone(state, words, data, send, recv, op):
     """Let every rank fold all slots or, where that is much, its share of them, in rounds; a status."""
     rank, size = state[S_RANK], state[S_SIZE]
     fault = check_allreduce(send, recv, op, state)
@@ -285,8 +289,7 @@ def allreduce(state, words, data, send, recv, op):
 
 @inner_kernel
 def _broadcast_directly(state, words, descriptor, buf, root):
-    """Let the root write the last part of everybody's copy while they read the rest; as a gather ends."""
-    rank, size, total = state[S_RANK], state[S_SIZE], len(buf) * buf.itemsize
+    """Let everybody read the root's buffer; ends as a gather does."""
     own = address_of(buf, 0)
     first = _offer(state, words, own)
     arrive(state, words, descriptor)
@@ -294,20 +297,13 @@ def _broadcast_directly(state, words, descriptor, buf, root):
     if outcome != OK:
         return outcome, True
     error = np.int32(0)
-    middle = total - total // size  # what the root has to move is then as much as any other
-    if rank != root:
-        error = _copy_across(state, words[first + root * RANK_WORDS], root, own, middle, False)
-    else:
-        for k in range(1, size):
-            r = (root + k) % size
-            if error == 0:
-                theirs = words[first + r * RANK_WORDS] + middle
-                error = _copy_across(state, theirs, r, own + middle, total - middle, True)
+    if state[S_RANK] != root:
+        error = _read_from(state, root, words[first + root * RANK_WORDS], own, len(buf) * buf.itemsize)
     return _finish_reading(state, words, descriptor, error)
 
 
 @inner_kernel
-def broadcast(state, words, data, buf, root):
+def _broadcast_alone(state, words, data, buf, root):
     """Copy through the root's slot in pieces: it writes one while the others read another; a status."""
     rank, size = state[S_RANK], state[S_SIZE]
     fault = check_root(root, size, state)
@@ -342,12 +338,76 @@ def broadcast(state, words, data, buf, root):
             return OK
 
 
+# The collectives, one at a time; each returns a status.
+
+
+@inner_kernel
+def barrier(state, words):
+    """Wait for all ranks."""
+    if not enter(state, S_BUSY):
+        return IN_USE
+    outcome = _barrier_alone(state, words)
+    leave(state, S_BUSY)
+    return outcome
+
+
+@inner_kernel
+def exchange(state, words, data, operation, send, recv, agreed):
+    """Gather a few numbers under the name of any operation."""
+    if not enter(state, S_BUSY):
+        return IN_USE
+    outcome = _exchange_alone(state, words, data, operation, send, recv, agreed)
+    leave(state, S_BUSY)
+    return outcome
+
+
+@inner_kernel
+def allgatherv(state, words, data, send, recv, counts, displs):
+    """Gather every rank's elements."""
+    if not enter(state, S_BUSY):
+        return IN_USE
+    outcome = _allgatherv_alone(state, words, data, send, recv, counts, displs)
+    leave(state, S_BUSY)
+    return outcome
+
+
+@inner_kernel
+def gather_shared(state, words, send, recv, counts, displs):
+    """Gather into a shared region."""
+    if not enter(state, S_BUSY):
+        return IN_USE
+    outcome = _gather_shared_alone(state, words, send, recv, counts, displs)
+    leave(state, S_BUSY)
+    return outcome
+
+
+@inner_kernel
+def allreduce(state, words, data, send, recv, op):
+    """Fold the ranks' elements."""
+    if not enter(state, S_BUSY):
+        return IN_USE
+    outcome = _allreduce_alone(state, words, data, send, recv, op)
+    leave(state, S_BUSY)
+    return outcome
+
+
+@inner_kernel
+def broadcast(state, words, data, buf, root):
+    """Copy the root's elements."""
+    if not enter(state, S_BUSY):
+        return IN_USE
+    outcome = _broadcast_alone(state, words, data, buf, root)
+    leave(state, S_BUSY)
+    return outcome
+
+
 @stable_jitclass(
     [("_state", types.int64[::1]), ("_words", types.int64[::1]), ("_data", types.uint8[::1])],
     depends_on=(
-        *(checks, folding, shm_layout, shm_meeting, status),
-        *(_offer, _copy_across, _finish_reading, _gather_directly, _broadcast_directly),
+        *(checks, exclusive, folding, shm_layout, shm_meeting, status),
+        *(_offer, _read_from, _finish_reading, _gather_directly, _broadcast_directly),
         *(_fold_slots, _fold_in_shares),
+        *(_barrier_alone, _allgatherv_alone, _gather_shared_alone, _allreduce_alone, _broadcast_alone),
         *(barrier, allgatherv, gather_shared, allreduce, broadcast),
     ),
 )

@@ -84,7 +84,9 @@ S_SHARES_BYTES: Final = DETAIL_SIZE + 16
 """From this size on the ranks share the work of a reduction."""
 S_SPREAD: Final = DETAIL_SIZE + 17
 """1 where every rank has a CPU, which all ranks know alike; else 0."""
-S_POLLS: Final = DETAIL_SIZE + 18  # one struct pollfd for each rank; then their process ids
+S_BUSY: Final = DETAIL_SIZE + 18
+"""1 while a thread of this process is in a collective."""
+S_POLLS: Final = DETAIL_SIZE + 19  # one struct pollfd for each rank; then their process ids
 POLLIN: Final = np.int64(1)
 
 

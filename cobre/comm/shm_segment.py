@@ -118,8 +118,9 @@ class Segment:
             self.descriptor = -1
 
 
-def _path(name: str) -> Path:
-    return DIRECTORY / name.removeprefix("/")
+def _path(config: ShmConfig) -> Path:
+    """Return where the segment is opened: by its name, or through the launcher that has made the file."""
+    return DIRECTORY / config.name.removeprefix("/") if config.segment is None else Path(config.segment)
 
 
 def _refuse(text: str) -> InitializationFailed:
@@ -154,13 +155,15 @@ def create_segment(config: ShmConfig) -> Segment:
     Raises
     ------
     InitializationFailed
-        When the name is taken.
+        When the name is taken, or the launcher's file is another rank 0's.
     AllocationFailed
         When there is no room for it.
     """
-    path = _path(config.name)
-    descriptor = _create_locked(path)
+    path = _path(config)
+    descriptor = _create_locked(path) if config.segment is None else _open_launched(path)
     try:
+        if _header(descriptor):
+            raise _refuse("another process is rank 0 already")
         slot = slot_bytes(config.capacity_bytes, config.size)
         total = total_bytes(slot, config.size)
         reserve(descriptor, total, "the control segment")
@@ -174,10 +177,27 @@ def create_segment(config: ShmConfig) -> Segment:
         os.pwrite(descriptor, header.tobytes(), 0)
         os.pwrite(descriptor, struct.pack("<q", MAGIC), 0)
     except BaseException:
-        path.unlink(missing_ok=True)
+        if config.segment is None:
+            path.unlink(missing_ok=True)
         os.close(descriptor)
         raise
     return segment
+
+
+def _open_launched(path: Path) -> int:
+    """Open the file that the launcher has made; the path is a link of the system to it."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise _refuse("the launcher has ended") from error
+    except OSError as error:
+        raise _refuse(f"the launcher's segment cannot be opened ({error.strerror})") from error
+    try:
+        _check_private(path, os.fstat(descriptor))
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _create_locked(path: Path) -> int:
@@ -209,9 +229,9 @@ def open_segment(config: ShmConfig, deadline: float) -> Segment:
     RankLost
         When rank 0, which made it, is gone.
     """
-    path = _path(config.name)
+    path = _path(config)
     patience = f"{config.connect_timeout_s:g} s"
-    descriptor = -1
+    descriptor = -1 if config.segment is None else _open_launched(path)
     try:
         while descriptor < 0:
             descriptor = _try_open(path)

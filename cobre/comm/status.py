@@ -8,6 +8,7 @@ status, the reason, one more number, and an exception that a signal handler rais
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from cobre.comm.errors import (
     InvalidBufferSize,
     InvalidCommunicator,
     InvalidRoot,
+    communicator_in_use,
 )
 from cobre.errors import Problem, ValidationError
 from cobre.native.signals import PENDING_SIZE, take_pending
@@ -36,6 +38,8 @@ ALLOCATION_FAILED: Final = np.int32(5)
 """Detail: bytes requested."""
 INVALID_REDUCE_OP: Final = np.int32(6)
 """Detail: the operation's code."""
+IN_USE: Final = np.int32(7)
+"""Another thread is in a collective of the communicator; the detail record is that thread's."""
 
 ALLGATHERV: Final = np.int64(0)
 ALLREDUCE: Final = np.int64(1)
@@ -96,6 +100,8 @@ PENDING: Final = 5
 """Where the detail record keeps an exception of a signal handler."""
 DETAIL_SIZE: Final = PENDING + PENDING_SIZE
 
+_LARGEST_ERRNO: Final = 4096
+
 _SIZE_REASONS: Final = {
     int(COUNTS_LENGTH): "counts needs {expected} elements, one for each rank, and has {actual}",
     int(DISPLS_LENGTH): "displs needs {expected} elements, one for each rank, and has {actual}",
@@ -122,7 +128,7 @@ _FAILURE_REASONS: Final = {
     int(CORRUPTED): "{peer} sent what makes no sense",
     int(PEER_SILENT): "{peer} gives no sign of life",
     int(PEER_CLOSED): "{peer} has closed its communicator",
-    int(LINK_BROKEN): "the connection to {peer} failed (error {third} of the operating system)",
+    int(LINK_BROKEN): "the connection to {peer} failed: {cause}",
 }
 
 
@@ -144,6 +150,8 @@ def error_from_status(status: int, detail: NDArray[np.int64]) -> BaseException:
     detail
         The detail record that it filled.
     """
+    if status == IN_USE:
+        return communicator_in_use()
     interruption = take_pending(detail[PENDING:])
     if interruption is not None:
         return interruption
@@ -178,6 +186,7 @@ def _collective_error(operation: str, code: int, peer: int, reason: int, third: 
         operation=operation,
         other=f"{other} with other arguments" if other == operation else other,
         third=third,
+        cause=os.strerror(third) if 0 <= third < _LARGEST_ERRNO else "unknown error",
     )
     return CollectiveFailed(operation, code, f"{operation}: {text}")
 

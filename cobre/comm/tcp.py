@@ -1,7 +1,7 @@
 """The tcp backend: ranks on any hosts, joined by a star of connections over rank 0 (TCP-01 to TCP-13).
 
-Rank 0 listens on the loopback interface unless told otherwise; where other machines can reach it a token is
-required. Peers prove to each other that they know it (:mod:`cobre.comm.tcp_handshake`).
+Rank 0 listens on the loopback interface unless told otherwise. Every job of several ranks has a token, and
+peers prove to each other that they know it (:mod:`cobre.comm.tcp_handshake`).
 
 **What the handshake does not give:** after it, payloads are neither encrypted nor authenticated. Whoever can
 read the network reads the case, and whoever can inject into a connection can change results. Use a network
@@ -33,19 +33,17 @@ from numpy.typing import NDArray
 from cobre.comm import tcp_engine as engine
 from cobre.comm.config import TcpConfig
 from cobre.comm.contract import HostRanks, Topology
+from cobre.comm.descriptors import require_descriptors
 from cobre.comm.environment import slurm_info
 from cobre.comm.errors import InitializationFailed
-from cobre.comm.owner import Entries, KernelCommunicator
+from cobre.comm.owner import Entries, KernelCommunicator, exit_code
 from cobre.comm.status import CLOSE, COLLECTIVE_FAILED, PENDING, error_from_status, new_detail
 from cobre.comm.tcp_alarm import BLAMED, FAIL, REASON, STOP, THIRD
 from cobre.comm.tcp_alarm import CLOSE as CLOSE_REQUEST
-from cobre.comm.tcp_handshake import Identity, configuration_digest, key_of
+from cobre.comm.tcp_handshake import Identity, configuration_digest
 from cobre.comm.tcp_kernel import SLOT, STAGED_BYTES, TcpKernel, scratch_bytes
-from cobre.comm.tcp_rendezvous import BACKEND, Coordinator, Party, Worker, open_listener, require_token
+from cobre.comm.tcp_rendezvous import BACKEND, Coordinator, Party, Worker, open_listener
 from cobre.comm.tcp_watch import Link, Watcher, compile_watcher, nanoseconds
-
-HEARTBEAT_S: Final = 1.0
-SILENCE_S: Final = 10.0
 
 _YIELDS: Final = 100
 # Rank 0 knows for whom it waited in vain: workers give it time to say so.
@@ -79,11 +77,6 @@ class TcpCommunicator(KernelCommunicator):
     ----------
     config
         How this rank finds the others.
-    heartbeat_s
-        How often each rank gives a sign of life; the same on all ranks.
-    silence_s
-        How long a rank may give none before the others take it for dead; at least three heartbeats, and the
-        same on all ranks.
 
     Raises
     ------
@@ -91,26 +84,20 @@ class TcpCommunicator(KernelCommunicator):
         When the ranks do not come together.
     RankLost
         When one that has joined ends before all are there.
-    MissingConfiguration
-        When other machines can reach the address and there is no token.
     """
 
     backend_name = BACKEND
     entries = Entries(_allgatherv, _allreduce, _broadcast, _barrier)
 
-    def __init__(
-        self, config: TcpConfig, *, heartbeat_s: float = HEARTBEAT_S, silence_s: float = SILENCE_S
-    ) -> None:
+    def __init__(self, config: TcpConfig) -> None:
         self.require_jit()
         if sys.byteorder != "little":
             raise InitializationFailed(BACKEND, "the wire format needs little-endian hosts")
-        if not 0 < 3 * heartbeat_s <= silence_s:
-            raise InitializationFailed(BACKEND, "silence_s must be at least three times heartbeat_s")
-        party = _meet(config, heartbeat_s, silence_s)
+        party = _meet(config)
         super().__init__(config.rank, config.size, new_detail(), _topology(party.hosts))
         self._state = _new_state(config, party.links)
         self._scratch = np.zeros(scratch_bytes(config.rank, len(party.links)), np.uint8)
-        watcher = Watcher(config.rank, party.links, heartbeat_s, silence_s, _patience_s(config))
+        watcher = Watcher(config.rank, party.links, config.heartbeat_s, config.silence_s, _patience_s(config))
         self._transport = _Transport(party.links, watcher)
         # a process that ends without close says goodbye all the same: it may simply be done
         self._finalizer = weakref.finalize(self, self._transport.leave, STOP)
@@ -121,6 +108,15 @@ class TcpCommunicator(KernelCommunicator):
     @property
     def _arguments(self) -> tuple[NDArray[Any], ...]:
         return self._state, self._scratch, self._transport.watcher.alarm, self._detail
+
+    @property
+    def _in_use(self) -> bool:
+        return bool(self._state[engine.BUSY])
+
+    def _disown(self) -> None:
+        self._state[engine.POISONED] = 1
+        if self._finalizer.detach() is not None:
+            self._transport.drop()
 
     def _release(self, *, failed: bool) -> None:
         self._finalizer.detach()
@@ -134,6 +130,8 @@ class TcpCommunicator(KernelCommunicator):
 
     def abort(self, code: int) -> NoReturn:
         """End all ranks with this exit code; never returns."""
+        self._require_own_process()
+        code = exit_code(code)
         sys.stdout.flush()
         sys.stderr.flush()
         if not self._closed and self.size > 1:
@@ -153,9 +151,17 @@ class _Transport:
         try:
             self.watcher.stop(request)
         finally:
-            for link in self._links:
-                link.data.close()
-                link.control.close()
+            self._close()
+
+    def drop(self) -> None:
+        """In a forked child, which has no watcher thread: close its copies of the descriptors."""
+        self.watcher.drop()
+        self._close()
+
+    def _close(self) -> None:
+        for link in self._links:
+            link.data.close()
+            link.control.close()
 
 
 def _patience_s(config: TcpConfig) -> float:
@@ -163,9 +169,8 @@ def _patience_s(config: TcpConfig) -> float:
     return config.timeout_s + (0.0 if config.rank == 0 else _WORKER_GRACE_S)
 
 
-def _meet(config: TcpConfig, heartbeat_s: float, silence_s: float) -> Party:
+def _meet(config: TcpConfig) -> Party:
     """Bring the ranks together; a job of one rank needs no network."""
-    identity = Identity(config.size, key_of(config.token), configuration_digest(heartbeat_s, silence_s))
     host = socket.gethostname()
     if config.size == 1:
         if config.listener_fd is not None:
@@ -173,15 +178,18 @@ def _meet(config: TcpConfig, heartbeat_s: float, silence_s: float) -> Party:
                 os.close(config.listener_fd)
         compile_watcher()
         return Party([], [host])
+    assert config.token is not None  # a configuration of several ranks has one
+    identity = Identity(config.size, config.token, configuration_digest(config.heartbeat_s, config.silence_s))
     if config.rank == 0:
+        connections = 2 * (config.size - 1)
+        require_descriptors(BACKEND, connections, f"rank 0 of {config.size} ranks")
         listener = open_listener(config)  # first, so that the others find the port while this rank compiles
         try:
             compile_watcher()
         except BaseException:
             listener.close()
             raise
-        return Coordinator(listener, identity, host, config.connect_timeout_s).assemble()
-    require_token(config, config.coordinator)
+        return Coordinator(listener, identity, host, config.connect_timeout_s, config.silence_s).assemble()
     compile_watcher()
     return Worker(config, identity, host).join()
 

@@ -62,6 +62,8 @@ FIRST: Final = 11
 """First word of the next frame's header."""
 DIGEST: Final = 12
 """Digest in the next frame's header."""
+BUSY: Final = 13
+"""1 while a thread of this process is in a collective."""
 SENDING: Final = 1
 OWN: Final = 2
 """On each link only the worker's own region travels; else the regions of all other ranks."""
@@ -120,6 +122,7 @@ _EPIPE: Final = codes.EPIPE
 _ECONNRESET: Final = codes.ECONNRESET
 _POLLIN: Final = select.POLLIN
 _POLLOUT: Final = select.POLLOUT
+_PASSED_OVER: Final = (1 << 32) - 1  # descriptor -1, which poll ignores
 
 
 def state_words(size: int, links: int) -> int:
@@ -286,17 +289,20 @@ def _cause(state, alarm, link):
 
 
 @inner_kernel
-def _sleep(state):
-    """Wait until a link that has something to move can, or for a moment; return what C returned."""
+def _await_links(state, milliseconds):
+    """Wait until a link that has something to move can; return what C returned.
+
+    What poll reports of a link is then in its entry, at the place of the link: all others stay untouched, so
+    that rank 0's work grows with the links that have something to do and not with those that wait.
+    """
     polls = region_word(state, state[SIZE])
     events = _POLLOUT if state[MODE] & SENDING != 0 else _POLLIN
-    count = 0
     for link in range(state[LINKS]):
         base = LINK_TABLE + link * LINK_WORDS
-        if state[base + DONE] < state[base + TOTAL]:
-            state[polls + count] = state[base + DESCRIPTOR] | events << 32
-            count += 1
-    return poll(address_of(state, polls), count, np.int32(_SLICE_MS))
+        unfinished = state[base + DONE] < state[base + TOTAL]
+        descriptor = state[base + DESCRIPTOR] if unfinished else np.int64(_PASSED_OVER)
+        state[polls + link] = descriptor | events << 32
+    return poll(address_of(state, polls), state[LINKS], np.int32(milliseconds))
 
 
 @inner_kernel
@@ -366,6 +372,9 @@ def transfer(state, alarm, detail):
         The detail record; keeps the exception of a signal handler.
     """
     sending = state[MODE] & SENDING != 0
+    several = state[LINKS] > 1
+    reports = region_word(state, state[SIZE])
+    reported = False  # whether poll has said which links can move
     idle = 0
     deadline = np.int64(0)
     while True:
@@ -375,6 +384,9 @@ def transfer(state, alarm, detail):
             base = LINK_TABLE + link * LINK_WORDS
             done = state[base + DONE]
             if done >= state[base + TOTAL]:
+                continue
+            if reported and state[reports + link] >> 48 == 0:
+                waiting = True
                 continue
             outcome = _move(state, base)
             if outcome > 0:
@@ -398,11 +410,16 @@ def transfer(state, alarm, detail):
         if not waiting:
             return np.int64(0)
         if moved:
-            idle = 0
             deadline = 0
-            continue
+            if not several:  # a single link is simply tried again
+                idle = 0
+                continue
         idle += 1
         if idle <= state[YIELDS]:
+            if several:
+                reported = True
+                if _await_links(state, 0) > 0:
+                    continue
             sched_yield()
             continue
         closed = _closed_receiver(state, alarm) if sending else np.int64(-1)
@@ -411,7 +428,8 @@ def transfer(state, alarm, detail):
         if closed >= 0:
             state[BLAMED] = closed
             return PEER_CLOSED
-        if _sleep(state) > 0:
+        reported = several
+        if _await_links(state, _SLICE_MS) > 0:
             continue
         # a signal has come, or nothing for a while; one that came while this thread did not sleep shows here
         if signal_handler_raised(detail, PENDING):

@@ -8,8 +8,7 @@
 The role is part of what is authenticated, so that neither side's proof can be played back as the other's;
 both nonces are, so that no earlier exchange can be. Messages have fixed lengths, at most 256 bytes.
 
-Without a token the same messages run under a key that everybody knows: they then find mistakes (another job
-on the port, a wrong size), and keep out nobody.
+There is no job without a token: whoever does not know it, a process of the same host included, takes no rank.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ LARGEST_MESSAGE: Final = 256
 
 _MAC_BYTES: Final = hashlib.sha256().digest_size
 _DIGEST_BYTES: Final = 16
-_PUBLIC_KEY: Final = b"cobre tcp without a token"
 _HELLO: Final = struct.Struct(f"<IIB3x{_DIGEST_BYTES}s{HOST_BYTES}s{NONCE_BYTES}s{_MAC_BYTES}s")
 _ACK: Final = struct.Struct(f"<I4x{_MAC_BYTES}s")
 
@@ -69,7 +67,7 @@ class Refusal(enum.IntEnum):
 
 _STORIES: Final = {
     Refusal.PROTOCOL: "it does not understand this rank's protocol",
-    Refusal.TOKEN: "the tokens differ, or only one side has one",
+    Refusal.TOKEN: "the tokens differ",
     Refusal.SIZE: "its number of ranks is another",
     Refusal.RANK: "no worker of its job has this rank",
     Refusal.DUPLICATE: "this rank has already joined",
@@ -96,7 +94,7 @@ class Identity:
     size
         Number of ranks.
     key
-        Key of the HMACs; see :func:`key_of`.
+        Key of the HMACs: the job's token.
     configuration
         Digest of what all ranks must have in common; see :func:`configuration_digest`.
     """
@@ -113,11 +111,6 @@ class Hello:
     rank: int
     channel: Channel
     host: str
-
-
-def key_of(token: bytes | None) -> bytes:
-    """Return the key of the HMACs for a token, or the public one for none."""
-    return _PUBLIC_KEY if token is None else token
 
 
 def configuration_digest(heartbeat_s: float, silence_s: float) -> bytes:

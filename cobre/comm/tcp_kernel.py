@@ -21,7 +21,7 @@ from numba import types
 from numba.extending import overload
 from numba.np.numpy_support import as_dtype
 
-from cobre.comm import checks, folding, status, tcp_alarm, tcp_engine, tcp_wire
+from cobre.comm import checks, exclusive, folding, status, tcp_alarm, tcp_engine, tcp_wire
 from cobre.comm.checks import (
     check_allgatherv,
     check_allreduce,
@@ -30,6 +30,7 @@ from cobre.comm.checks import (
     require_payload,
     require_same_dtype,
 )
+from cobre.comm.exclusive import enter, leave
 from cobre.comm.folding import fold_elements
 from cobre.comm.status import (
     ALLGATHERV,
@@ -37,6 +38,7 @@ from cobre.comm.status import (
     BARRIER,
     BROADCAST,
     COLLECTIVE_FAILED,
+    IN_USE,
     INTERRUPTED,
     INVALID_COMMUNICATOR,
     OK,
@@ -46,6 +48,7 @@ from cobre.comm.tcp_alarm import alarm_reason, raise_alarm
 from cobre.comm.tcp_engine import (
     ALARMED,
     BLAMED,
+    BUSY,
     DIGEST,
     FIRST,
     MODE,
@@ -356,7 +359,7 @@ def wait(state, alarm, detail):
         ("_alarm", types.int64[::1]),
         ("_detail", types.int64[::1]),
     ],
-    depends_on=(checks, folding, status, tcp_alarm, tcp_engine, tcp_wire, sys.modules[__name__]),
+    depends_on=(checks, exclusive, folding, status, tcp_alarm, tcp_engine, tcp_wire, sys.modules[__name__]),
 )
 class TcpKernel:
     """The tcp communicator in nopython code; see :mod:`cobre.comm.contract` for its methods.
@@ -381,14 +384,17 @@ class TcpKernel:
         require_payload(recv)
         require_same_dtype(send, recv)
         state = self._state
-        fault = check_allgatherv(state[RANK], state[SIZE], send, recv, counts, displs, self._detail)
-        if fault != OK:
-            return fault
-        mine, all_ = address_of(send, 0), address_of(recv, 0)
-        itemsize, code = np.int64(send.itemsize), code_of(send)
-        return gather(
-            state, self._scratch, self._alarm, self._detail, mine, all_, itemsize, code, counts, displs
-        )
+        if not enter(state, BUSY):
+            return IN_USE
+        outcome = check_allgatherv(state[RANK], state[SIZE], send, recv, counts, displs, self._detail)
+        if outcome == OK:
+            mine, all_ = address_of(send, 0), address_of(recv, 0)
+            itemsize, code = np.int64(send.itemsize), code_of(send)
+            outcome = gather(
+                state, self._scratch, self._alarm, self._detail, mine, all_, itemsize, code, counts, displs
+            )
+        leave(state, BUSY)
+        return outcome
 
     def gather_shared(self, send: Any, recv: Any, counts: Any, displs: Any) -> Any:
         """Gather like ``allgatherv``: regions are each rank's own (SHR-05); return a status."""
@@ -399,26 +405,37 @@ class TcpKernel:
         require_payload(send)
         require_payload(recv)
         require_same_dtype(send, recv)
-        fault = check_allreduce(send, recv, op, self._detail)
-        if fault != OK:
-            return fault
-        return reduce(self._state, self._scratch, self._alarm, self._detail, send, recv, op)
+        if not enter(self._state, BUSY):
+            return IN_USE
+        outcome = check_allreduce(send, recv, op, self._detail)
+        if outcome == OK:
+            outcome = reduce(self._state, self._scratch, self._alarm, self._detail, send, recv, op)
+        leave(self._state, BUSY)
+        return outcome
 
     def broadcast(self, buf: Any, root: Any) -> Any:
         """Copy the root's buffer to all ranks; return a status."""
         require_payload(buf)
-        fault = check_root(root, self._state[SIZE], self._detail)
-        if fault != OK:
-            return fault
-        count = len(buf)
-        length, place, rank = count * buf.itemsize, address_of(buf, 0), np.int64(root)
-        return spread(
-            self._state, self._scratch, self._alarm, self._detail, place, length, count, code_of(buf), rank
-        )
+        state = self._state
+        if not enter(state, BUSY):
+            return IN_USE
+        outcome = check_root(root, state[SIZE], self._detail)
+        if outcome == OK:
+            count = len(buf)
+            length, place, rank = count * buf.itemsize, address_of(buf, 0), np.int64(root)
+            outcome = spread(
+                state, self._scratch, self._alarm, self._detail, place, length, count, code_of(buf), rank
+            )
+        leave(state, BUSY)
+        return outcome
 
     def barrier(self) -> Any:
         """Wait until all ranks have come here; return a status."""
-        return wait(self._state, self._alarm, self._detail)
+        if not enter(self._state, BUSY):
+            return IN_USE
+        outcome = wait(self._state, self._alarm, self._detail)
+        leave(self._state, BUSY)
+        return outcome
 
     def rank(self) -> Any:
         """Return this process's rank."""

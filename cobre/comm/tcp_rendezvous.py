@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import ipaddress
 import select
 import selectors
 import socket
@@ -23,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cobre.comm.config import TcpConfig
-from cobre.comm.errors import InitializationFailed, MissingConfiguration, RankLost
+from cobre.comm.errors import InitializationFailed, RankLost
 from cobre.comm.tcp_handshake import (
     ACK_BYTES,
     CHALLENGE_BYTES,
@@ -59,6 +58,8 @@ _LAST_RETRY_S: Final = 0.5
 _GRACE_S: Final = 5.0
 """How much longer workers wait than rank 0, which can tell them who is missing."""
 _LONGEST_STORY: Final = 1024
+_PROBES: Final = 3
+_LONGEST_TIMEOUT_MS: Final = 2**31 - 1
 _LOST: Final = "ended or broke off during the start"
 _NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -71,31 +72,6 @@ class Party:
     hosts: list[str]
 
 
-def is_loopback(address: str) -> bool:
-    """Whether an address, or every address of a host name, is on the loopback interface."""
-    try:
-        found = {entry[4][0] for entry in socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)}
-    except OSError:
-        return False
-    return bool(found) and all(ipaddress.ip_address(str(ip).split("%")[0]).is_loopback for ip in found)
-
-
-def require_token(config: TcpConfig, address: str) -> None:
-    """Refuse to use an address that other machines can reach without a token (10.6).
-
-    Raises
-    ------
-    MissingConfiguration
-        When the address is no loopback address and the configuration has no token.
-    InitializationFailed
-        When the token is empty.
-    """
-    if config.token is not None and not config.token:
-        raise InitializationFailed(BACKEND, "the token is empty")
-    if config.token is None and not is_loopback(address):
-        raise MissingConfiguration(BACKEND, ["COBRE_TCP_TOKEN"])
-
-
 def open_listener(config: TcpConfig) -> socket.socket:
     """Return rank 0's listening socket: the one handed over by the parent, or a new one.
 
@@ -103,21 +79,15 @@ def open_listener(config: TcpConfig) -> socket.socket:
     ------
     InitializationFailed
         When it cannot be had, for example because the port is taken.
-    MissingConfiguration
-        When it can be reached by other machines and there is no token.
     """
     if config.listener_fd is not None:
         try:
             listener = socket.socket(fileno=config.listener_fd)
-            address = listener.getsockname()[0]
             listener.listen(_BACKLOG)
-        except (OSError, IndexError) as error:
+        except OSError as error:
             story = f"descriptor {config.listener_fd} is no listening socket: {error}"
             raise InitializationFailed(BACKEND, story) from error
-        with _closed_on_error(listener):
-            require_token(config, address)
         return listener
-    require_token(config, config.bind_addr)
     try:
         family, _, _, _, place = socket.getaddrinfo(
             config.bind_addr, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -138,11 +108,23 @@ def _closed_on_error(*sockets: socket.socket) -> Iterator[None]:
         raise
 
 
-def _tune(connection: socket.socket) -> None:
-    """Set up a connection for small messages; blocking, since the kernel decides for itself when to wait."""
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    connection.setblocking(True)
+def _tune(link: Link, silence_s: float) -> None:
+    """Set up a peer's connections for small messages, and for a network that loses them.
+
+    They are blocking, since the kernel decides for itself when to wait. The system gives up a control
+    connection on which heartbeats get no acknowledgement. It must not do so with data: a peer that computes
+    does not read, and TCP_USER_TIMEOUT would count its full buffer as a loss. The watcher looks after those.
+    """
+    probe_s = max(1, round(silence_s / _PROBES))
+    for connection in (link.data, link.control):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, probe_s)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, probe_s)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+        connection.setblocking(True)
+    patience_ms = min(round(silence_s * 1000), _LONGEST_TIMEOUT_MS)
+    link.control.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience_ms)
 
 
 @dataclass
@@ -167,14 +149,19 @@ class Coordinator:
         Name of rank 0's host.
     timeout_s
         How long to wait for all.
+    silence_s
+        How long a connection may be dead before it is given up.
     """
 
-    def __init__(self, listener: socket.socket, identity: Identity, host: str, timeout_s: float) -> None:
+    def __init__(
+        self, listener: socket.socket, identity: Identity, host: str, timeout_s: float, silence_s: float
+    ) -> None:
         self._listener = listener
         self._identity = identity
         self._host = host
         self._deadline = time.monotonic() + timeout_s
         self._timeout_s = timeout_s
+        self._silence_s = silence_s
         self._selector = selectors.DefaultSelector()
         self._pending: dict[socket.socket, _Pending] = {}  # oldest first
         self._joined: dict[tuple[int, Channel], socket.socket] = {}
@@ -239,7 +226,8 @@ class Coordinator:
                     self._drop(next(iter(self._pending)))
                     continue
                 if error.errno in _NO_DESCRIPTORS:
-                    raise InitializationFailed(BACKEND, error, error.errno) from error
+                    story = f"rank 0 cannot accept more connections, descriptors or memory ran out: {error}"
+                    raise InitializationFailed(BACKEND, story, error.errno) from error
                 continue  # a connection that went away before it was accepted
             while len(self._pending) >= LARGEST_PENDING:
                 self._drop(next(iter(self._pending)))
@@ -312,8 +300,7 @@ class Coordinator:
                 control.sendall(frame)
             links.append(Link(rank, data, control))
         for link in links:
-            _tune(link.data)
-            _tune(link.control)
+            _tune(link, self._silence_s)
         return Party(links, hosts)
 
     def _give_up(self, error: BaseException) -> None:
@@ -369,9 +356,9 @@ class Worker:
             control = self._dial(Channel.CONTROL, data)
             with _closed_on_error(control):
                 hosts = self._await_roster(control)
-        _tune(data)
-        _tune(control)
-        return Party([Link(0, data, control)], hosts)
+        link = Link(0, data, control)
+        _tune(link, self._config.silence_s)
+        return Party([link], hosts)
 
     def _dial(self, channel: Channel, joined: socket.socket | None = None) -> socket.socket:
         """Connect and prove; try again, more and more slowly, while rank 0 is not there yet (TCP-05).

@@ -60,7 +60,7 @@ from cobre.native import compile_for, inner_kernel, monotonic_ns
 from cobre.native.atomics import atomic_load, atomic_store
 from cobre.native.libc import errno, poll
 from cobre.native.memory import address_of
-from cobre.native.sockets import eventfd_read, exit_process, receive, send, shutdown
+from cobre.native.sockets import eventfd_read, exit_process, get_option, receive, send, shutdown
 
 _RANK: Final = 0
 _LINKS: Final = 1
@@ -73,9 +73,11 @@ _TEACHER: Final = 7  # the link that brought the alarm and need not hear of it a
 _FRAME: Final = 8  # the header to send
 _CLOSE_NS: Final = 12  # how long to wait for the others at the end
 _DEADLINE: Final = 13  # until when; 0 before this rank closes
-_LINK_TABLE: Final = 14
+_INFO: Final = 14  # start of struct tcp_info
+_INFO_LENGTH: Final = 15
+_LINK_TABLE: Final = 16
 
-_LINK_WORDS: Final = 10
+_LINK_WORDS: Final = 11
 _CONTROL: Final = 0
 _DATA: Final = 1
 _PEER: Final = 2
@@ -83,6 +85,7 @@ _PHASE: Final = 3
 _HEARD_NS: Final = 4
 _FILLED: Final = 5  # bytes of the header that have come
 _HEADER: Final = 6
+_STALLED_NS: Final = 10  # since when the data connection sends the same bytes again in vain; 0: it does not
 
 _OPEN: Final = 0
 _CLOSING: Final = 1  # the peer has said that it closes, and waits for the others
@@ -92,6 +95,11 @@ _GONE: Final = 3
 _FLAGS: Final = np.int32(socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
 _EAGAIN: Final = codes.EAGAIN
 _EINTR: Final = codes.EINTR
+_ETIMEDOUT: Final = codes.ETIMEDOUT
+_TCP: Final = np.int32(socket.IPPROTO_TCP)
+_TCP_INFO: Final = np.int32(socket.TCP_INFO)
+_INFO_BYTES: Final = 8
+_RETRANSMITS_SHIFT: Final = 16  # the third byte counts timeouts since the last acknowledgement
 _POLLIN: Final = select.POLLIN
 _NS_PER_MS: Final = 1_000_000
 _NS_PER_S: Final = 1_000_000_000
@@ -252,6 +260,26 @@ def _listen(watch, alarm, link, now):
 
 
 @inner_kernel
+def _check_data(watch, alarm, link, now):
+    """Raise the alarm when nothing of what a data connection sent has been acknowledged for too long.
+
+    Its peer lives, as heartbeats tell, but the network has lost this connection. A peer that is merely slow
+    to read acknowledges what it has got, and costs no patience here.
+    """
+    base = _LINK_TABLE + link * _LINK_WORDS
+    watch[_INFO] = 0
+    watch[_INFO_LENGTH] = _INFO_BYTES
+    descriptor = np.int32(watch[base + _DATA])
+    get_option(descriptor, _TCP, _TCP_INFO, address_of(watch, _INFO), address_of(watch, _INFO_LENGTH))
+    if (watch[_INFO] >> _RETRANSMITS_SHIFT) & 255 == 0:
+        watch[base + _STALLED_NS] = 0
+    elif watch[base + _STALLED_NS] == 0:
+        watch[base + _STALLED_NS] = now
+    elif now - watch[base + _STALLED_NS] > watch[_SILENCE_NS]:
+        raise_alarm(alarm, LINK_BROKEN, watch[base + _PEER], _ETIMEDOUT, -1)
+
+
+@inner_kernel
 def _rest(watch, until):
     """Sleep until something comes, the owner or the kernel calls, or the time is there."""
     polls = _LINK_TABLE + watch[_LINKS] * _LINK_WORDS
@@ -318,6 +346,7 @@ def _run(watch, alarm):
             base = _LINK_TABLE + link * _LINK_WORDS
             if late:
                 watch[base + _HEARD_NS] = now
+                watch[base + _STALLED_NS] = 0
             _listen(watch, alarm, link, now)
             silent = now - watch[base + _HEARD_NS] > watch[_SILENCE_NS]
             if silent and watch[base + _PHASE] <= _CLOSING:
@@ -338,6 +367,7 @@ def _run(watch, alarm):
         if now >= beat:
             beat = now + watch[_INTERVAL_NS]
             for link in range(watch[_LINKS]):
+                _check_data(watch, alarm, link, now)
                 _send_frame(watch, link, _HEARTBEAT, 0, watch[_RANK])
 
 
@@ -427,6 +457,10 @@ class Watcher:
         finally:
             self._thread.join()
             os.close(self._wake)
+
+    def drop(self) -> None:
+        """Close the descriptor in a forked child, in which the thread does not exist."""
+        os.close(self._wake)
 
     def abort(self, code: int) -> None:
         """End all ranks, this process included, with an exit code."""

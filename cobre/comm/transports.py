@@ -6,17 +6,15 @@ never through arguments, which every user of the machine can read.
 
 from __future__ import annotations
 
-import contextlib
+import os
 import secrets
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from cobre.comm.config import NONCE_BYTES, ShmConfig, TcpConfig
-from cobre.comm.environment import BACKEND_VARIABLE, SHM_TRIGGER, TCP_TRIGGER, launch_timeouts
-from cobre.comm.errors import BackendNotAvailable, InvalidBackend
+from cobre.comm.environment import BACKEND_VARIABLE, SHM_TRIGGER, TCP_TRIGGER, launch_pace, launch_timeouts
+from cobre.comm.errors import BackendNotAvailable, InitializationFailed, InvalidBackend
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -27,7 +25,7 @@ LAUNCHABLE_BACKENDS: Final = ("shm", "tcp")
 _CONNECT_TIMEOUT_S: Final = 300.0
 """How long ranks look for each other: long, since the launcher sees those that end before they join."""
 
-_SEGMENT_DIRECTORY: Final = Path("/dev/shm")
+_SEGMENT_DIRECTORY: Final = "/dev/shm"
 _NAME_BYTES: Final = 8
 _TOKEN_BYTES: Final = 32
 _LOOPBACK: Final = "127.0.0.1"
@@ -69,7 +67,7 @@ class Transport(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Free everything, also what dead ranks left behind."""
+        """Free everything."""
 
     def __enter__(self) -> Self:
         return self
@@ -79,7 +77,10 @@ class Transport(ABC):
 
 
 class ShmTransport(Transport):
-    """A name for the segments, and the nonce that tells this job's from others'."""
+    """The file of the control segment, and the nonce that tells this job's from others'.
+
+    The file has no name: ranks open it through this process. So nothing is left behind however the job ends.
+    """
 
     backend = "shm"
 
@@ -87,6 +88,12 @@ class ShmTransport(Transport):
         super().__init__(size, timeout_s)
         self.name = f"/cobre_job_{secrets.token_hex(_NAME_BYTES)}"
         self._nonce = secrets.token_bytes(NONCE_BYTES)
+        try:
+            self._file = os.open(_SEGMENT_DIRECTORY, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            story = f"{_SEGMENT_DIRECTORY}, where shared memory is made, cannot be used: {error.strerror}"
+            raise InitializationFailed(self.backend, story, error.errno or 0) from error
+        self._segment = f"/proc/{os.getpid()}/fd/{self._file}"
 
     def config(self, rank: int) -> ShmConfig:
         """Return a rank's configuration."""
@@ -97,6 +104,7 @@ class ShmTransport(Transport):
             connect_timeout_s=self.connect_timeout_s,
             timeout_s=self.timeout_s,
             nonce=self._nonce,
+            segment=self._segment,
         )
 
     def environment(self, rank: int) -> dict[str, str]:
@@ -107,13 +115,16 @@ class ShmTransport(Transport):
             "COBRE_SHM_RANK": str(rank),
             "COBRE_SHM_SIZE": str(self.size),
             "COBRE_SHM_NONCE": self._nonce.hex(),
+            "COBRE_SHM_SEGMENT": self._segment,
             "COBRE_SHM_CONNECT_TIMEOUT_MS": _milliseconds(self.connect_timeout_s),
             "COBRE_SHM_TIMEOUT_SECS": str(self.timeout_s),
         }
 
     def close(self) -> None:
-        """Unlink every segment of the job that is left."""
-        unlink_segments(self.name)
+        """Close the file, whose memory goes with the last rank."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
 
 class TcpTransport(Transport):
@@ -123,6 +134,7 @@ class TcpTransport(Transport):
 
     def __init__(self, size: int, timeout_s: float | None = None) -> None:
         super().__init__(size, timeout_s)
+        self._heartbeat_s, self._silence_s = launch_pace()
         self._token = secrets.token_urlsafe(_TOKEN_BYTES).encode()  # text, as it may go into a variable
         self._listener = socket.create_server((_LOOPBACK, 0), backlog=max(16, 2 * size))
         self._port = int(self._listener.getsockname()[1])
@@ -138,6 +150,8 @@ class TcpTransport(Transport):
             connect_timeout_s=self.connect_timeout_s,
             timeout_s=self.timeout_s,
             listener_fd=self._listener.fileno() if rank == 0 else None,
+            heartbeat_s=self._heartbeat_s,
+            silence_s=self._silence_s,
         )
 
     def environment(self, rank: int) -> dict[str, str]:
@@ -151,6 +165,8 @@ class TcpTransport(Transport):
             "COBRE_TCP_TOKEN": self._token.decode(),
             "COBRE_TCP_CONNECT_TIMEOUT_MS": _milliseconds(self.connect_timeout_s),
             "COBRE_TCP_TIMEOUT_SECS": str(self.timeout_s),
+            "COBRE_TCP_HEARTBEAT_SECS": str(self._heartbeat_s),
+            "COBRE_TCP_SILENCE_SECS": str(self._silence_s),
         }
         if rank == 0:
             variables["COBRE_TCP_LISTENER_FD"] = str(self._listener.fileno())
@@ -195,19 +211,3 @@ def make_transport(backend: str, size: int, timeout_s: float | None = None) -> T
 
 def _milliseconds(seconds: float) -> str:
     return str(round(seconds * 1000))
-
-
-def unlink_segments(name: str) -> list[str]:
-    """Unlink all segments of a job, regions included; return their names."""
-    return [path.name for path in _segments(name) if _unlink(path)]
-
-
-def _segments(name: str) -> Iterator[Path]:
-    return _SEGMENT_DIRECTORY.glob(f"{name.removeprefix('/')}*")
-
-
-def _unlink(path: Path) -> bool:
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()
-        return True
-    return False

@@ -2,17 +2,20 @@
 
 Planes ``G <= p0 + pv * v + pq * q + ps * s`` (v mean storage, q turbined, s spilt) are found in five steps:
 
-1. Power phi(v, q, 0) at the points of a grid over storage and turbined flow.
+1. Power phi(v, q, 0), at most the plant's largest generation, at the points of a grid over storage and
+   turbined flow.
 2. The concave hull of these points, one plane for each face. With a single storage: over the flow alone.
 3. At most ``max_planes`` of them: the one whose absence raises the hull least goes first.
 4. All planes are scaled by ``alpha = sum(phi * f) / sum(f * f)``, f being the lowest plane at each point of
    the grid, which is the least-squares fit of a multiple of f to phi.
-5. The slope in spillage is the secant ``(phi(v, q, S) - phi(v, q, 0)) / S`` with S twice the largest turbined
-   flow, at the point of the face with the largest flow (the lowest secant of several such points).
+5. The slope in spillage is that of the least-squares line (with intercept) through phi(v, q, s), without the
+   limit of step 1, at nine evenly spaced s from 0 to twice the largest turbined flow. It is taken at the
+   point of the face where phi without that limit is largest, the lowest slope of several such points.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +25,9 @@ from cobre.hydro.head import ProductionFunction
 from cobre.hydro.hull import upper_hull_1d, upper_hull_2d
 
 FloatArray = NDArray[np.float64]
+
+_SPILL_POINTS = 9
+"""Spillages at which the slope in spillage is fitted."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,8 @@ class FitWindow:
         Points of the grid along each axis, two or more.
     max_planes
         Most planes; ``None`` keeps every face of the hull.
+    max_generation_mw
+        Power beyond this is cut off before planes are fitted.
     """
 
     low_hm3: float
@@ -46,6 +54,14 @@ class FitWindow:
     volume_points: int = 5
     turbine_points: int = 5
     max_planes: int | None = None
+    max_generation_mw: float = math.inf
+
+    def power(
+        self, function: ProductionFunction, storage_hm3: FloatArray, turbined_m3s: FloatArray
+    ) -> FloatArray:
+        """Return what is fitted (MW): the power without spillage, at most the largest generation."""
+        capped: FloatArray = np.minimum(function.power(storage_hm3, turbined_m3s), self.max_generation_mw)
+        return capped
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +102,10 @@ def fit_planes(function: ProductionFunction, window: FitWindow) -> PlaneFit:
     count = window.volume_points if has_range else 1
     storage = np.linspace(window.low_hm3, window.high_hm3, count)
     with np.errstate(over="ignore", invalid="ignore"):
-        power = function.power(storage[:, None], turbined[None, :])
-        spilling = function.power(storage[:, None], turbined[None, :], 2.0 * window.max_turbined_m3s)
-    if not (np.isfinite(power).all() and np.isfinite(spilling).all()):
+        free = function.power(storage[:, None], turbined[None, :])
+        power = np.minimum(free, window.max_generation_mw)
+        slopes = _spill_slopes(function, storage[:, None], turbined[None, :], 2.0 * window.max_turbined_m3s)
+    if not (np.isfinite(power).all() and np.isfinite(slopes).all()):
         raise ArithmeticError("the production function is not finite")
     if has_range:
         faces = upper_hull_2d(storage, turbined, power)
@@ -99,11 +116,7 @@ def fit_planes(function: ProductionFunction, window: FitWindow) -> PlaneFit:
     # phi does not fall with storage, so neither does its hull: a negative slope is rounding.
     planes[:, 1] = np.maximum(planes[:, 1], 0.0)
     at = np.column_stack([np.repeat(storage, turbined.size), np.tile(turbined, count)])
-    planes[:, 3] = _spill_slopes(
-        (spilling - power).ravel() / (2.0 * window.max_turbined_m3s),
-        [face.points for face in faces],
-        at[:, 1],
-    )
+    planes[:, 3] = _at_largest_power(slopes.ravel(), [face.points for face in faces], free.ravel())
     values = planes[:, :3] @ np.column_stack([np.ones(len(at)), at]).T
     if window.max_planes is not None:
         kept = _fewest(values, window.max_planes)
@@ -133,13 +146,25 @@ def deviation(planes: FloatArray, at: FloatArray, exact: FloatArray) -> tuple[fl
     return float(gap.max()), float(gap.mean())
 
 
-def _spill_slopes(secants: FloatArray, faces: list[NDArray[np.intp]], turbined_m3s: FloatArray) -> FloatArray:
-    """Return for each face the lowest secant among its points of largest flow, at most 0."""
-    slopes = np.zeros(len(faces))
-    for index, points in enumerate(faces):
-        flow = turbined_m3s[points]
-        slopes[index] = min(float(secants[points[flow == flow.max()]].min()), 0.0)
+def _spill_slopes(
+    function: ProductionFunction, storage_hm3: FloatArray, turbined_m3s: FloatArray, most_m3s: float
+) -> FloatArray:
+    """Return the least-squares slope of power in spillage, MW/(m3/s), at each point."""
+    spilt = np.linspace(0.0, most_m3s, _SPILL_POINTS)
+    around = spilt - spilt.mean()
+    power = function.power(storage_hm3[..., None], turbined_m3s[..., None], spilt)
+    # Differences from the first value: a constant power has a slope of exactly 0.
+    slopes: FloatArray = (power - power[..., :1]) @ around / float(around @ around)
     return slopes
+
+
+def _at_largest_power(slopes: FloatArray, faces: list[NDArray[np.intp]], power_mw: FloatArray) -> FloatArray:
+    """Return for each face the lowest slope among its points of largest power, at most 0."""
+    lowest = np.zeros(len(faces))
+    for index, points in enumerate(faces):
+        most = power_mw[points]
+        lowest[index] = min(float(slopes[points[most == most.max()]].min()), 0.0)
+    return lowest
 
 
 def _fewest(values: FloatArray, most: int) -> list[int]:

@@ -1,8 +1,9 @@
 """Fewer planes: neighbours that hardly differ are replaced by their mean.
 
-Planes are taken in their order, each compared with the group that ends before it (the mean of the planes in
-it). The plane through the origin (no intercept, no slope in storage) stands alone, so that nothing is
-generated from no water.
+Planes are taken by falling slope in storage, then rising slope in flow, and each is compared with the plane
+before it; where both are alike their mean takes their place and is compared with the next one. The plane
+through the origin (no intercept, no slope in storage) stands alone, so that nothing is generated from no
+water.
 """
 
 from __future__ import annotations
@@ -75,16 +76,20 @@ def reduce_by_distance(
 
 
 def _merge(planes: FloatArray, similar: Callable[[FloatArray, FloatArray], bool]) -> FloatArray:
-    groups: list[tuple[FloatArray, int, bool]] = []
-    for plane in planes:
+    """Return the planes left, by falling slope in flow, then rising slope in storage."""
+    # Slopes that differ by rounding are equal, so that the order does not depend on it.
+    level = np.round(planes[:, 1] / max(float(np.abs(planes[:, 1]).max()), 1e-300), 9)
+    kept: list[tuple[FloatArray, bool]] = []
+    for plane in planes[np.lexsort((planes[:, 2], -level))]:
         fixed = _through_origin(plane)
-        if groups:
-            mean, count, standing = groups[-1]
-            if not (fixed or standing) and similar(mean, plane):
-                groups[-1] = ((mean * count + plane) / (count + 1), count + 1, False)
+        if kept:
+            last, standing = kept[-1]
+            if not (fixed or standing) and similar(last, plane):
+                kept[-1] = (0.5 * (last + plane), False)
                 continue
-        groups.append((plane, 1, fixed))
-    return np.array([mean for mean, _, _ in groups])
+        kept.append((plane, fixed))
+    merged = np.array([plane for plane, _ in kept])
+    return merged[np.lexsort((merged[:, 1], -merged[:, 2]))]
 
 
 def _through_origin(plane: FloatArray) -> bool:

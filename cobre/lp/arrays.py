@@ -14,6 +14,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from cobre.lp.reach import reach_of
 from cobre.lp.template import StageTemplate
 from cobre.native import array_struct
 
@@ -37,6 +38,13 @@ SIMPLEX_ITERATIONS = 2
 _COUNTERS = 8
 
 
+ROUNDING = 32.0 * float(np.finfo(np.float64).eps)
+"""Share of a sum of magnitudes that rounding in it, and in the solver behind it, may come to."""
+
+FAR_APART = 1.0e7
+"""Ratio of costs from which rounding at the largest counts beside the smallest."""
+
+
 class LpArrays(NamedTuple):
     """What is fixed of all LPs; T nodes, n state components, E random entities, the first H of them plants.
 
@@ -47,6 +55,9 @@ class LpArrays(NamedTuple):
     opening o. The inflow of plant h also has the part ``psi_component``/``psi_value`` from
     ``psi_start[t, h]`` on, which lies between ``past_lower`` and ``past_upper``. An outgoing component is
     ``state_scale`` times its column's value; ``state_lower`` and ``state_upper`` are limits of the component.
+    ``col_least``/``col_most`` from ``col_offset[t]``, ``row_least``/``row_most`` (of rows behind the dynamic
+    ones) from ``row_offset[t]`` and ``state_least``/``state_most`` are the reach, see :mod:`cobre.lp.reach`;
+    ``rounding`` is the share of a sum of magnitudes that bounds are lowered by.
     """
 
     num_cols: I64_1D
@@ -73,9 +84,18 @@ class LpArrays(NamedTuple):
     state_scale: F64_2D
     state_lower: F64_2D
     state_upper: F64_2D
+    state_least: F64_2D
+    state_most: F64_2D
+    col_offset: I64_1D
+    col_least: F64_1D
+    col_most: F64_1D
+    row_offset: I64_1D
+    row_least: F64_1D
+    row_most: F64_1D
     theta_col: I64_1D
     discount: F64_1D
     cost_scale: float
+    rounding: float
 
 
 class CutPool(NamedTuple):
@@ -167,6 +187,7 @@ BasisStruct = array_struct(BasisStore)
 
 def lp_arrays(templates: Sequence[StageTemplate]) -> LpArrays:
     """Flatten the templates of all nodes."""
+    reach = [reach_of(template) for template in templates]
     return LpArrays(
         num_cols=np.array([template.num_cols for template in templates], np.int64),
         num_rows=np.array([template.num_rows for template in templates], np.int64),
@@ -196,10 +217,28 @@ def lp_arrays(templates: Sequence[StageTemplate]) -> LpArrays:
         state_upper=np.stack(
             [(template.col_upper * template.col_scale)[template.state_col] for template in templates]
         ),
+        state_least=np.stack([part.state_least for part in reach]),
+        state_most=np.stack([part.state_most for part in reach]),
+        col_offset=_offsets([template.num_cols for template in templates]),
+        col_least=np.concatenate([part.col_lower for part in reach]),
+        col_most=np.concatenate([part.col_upper for part in reach]),
+        row_offset=_offsets([len(part.row_lower) for part in reach]),
+        row_least=np.concatenate([part.row_lower for part in reach]),
+        row_most=np.concatenate([part.row_upper for part in reach]),
         theta_col=np.array([template.theta_col for template in templates], np.int64),
         discount=np.array([template.discount for template in templates]),
         cost_scale=float(templates[0].cost_scale),
+        rounding=_rounding(templates),
     )
+
+
+def _rounding(templates: Sequence[StageTemplate]) -> float:
+    """Return the share of sums that rounding may take, 0 where it is worth nothing beside the least cost."""
+    costs = [np.delete(template.cost / template.col_scale, template.theta_col) for template in templates]
+    sizes = np.abs(np.concatenate(costs))
+    sizes = sizes[sizes > 0.0]
+    wide = len(sizes) > 0 and sizes.max() > FAR_APART * sizes.min()
+    return ROUNDING if wide else 0.0
 
 
 def _offsets(sizes: Sequence[int]) -> NDArray[np.int64]:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from cobre.case.model import Case, Stage
 from cobre.errors import CobreError
 from cobre.lp.assembly import AssembledLp
+from cobre.lp.cost_unit import choose_cost_scale, cost_ends
 from cobre.lp.past_inflow import PastInflow, past_inflow
-from cobre.lp.scaling import cost_scale_of
 from cobre.lp.stage import build_stage
 from cobre.lp.stage.build import FUTURE_COST
 from cobre.lp.state import StateLayout
@@ -56,7 +56,8 @@ def build_templates(
     Raises
     ------
     CobreError
-        When the cost of a stage has no lower bound, so that no valid bound on the future cost exists.
+        When the cost of a stage has no lower bound, so that no valid bound on the future cost exists, or
+        costs cannot be put in one unit (``ValidationError``).
     """
     topology = topology_of(case)
     layout = StateLayout(case, topology) if layout is None else layout
@@ -66,17 +67,19 @@ def build_templates(
         build_stage(case, topology, layout, position, most_available[position])
         for position in range(len(nodes))
     ]
-    scale = case.training.cost_scale_factor or cost_scale_of([lp.cost for lp, _ in built])
+    costs = [end for stage, (lp, _) in zip(case.stages, built, strict=True) for end in cost_ends(stage, lp)]
+    scale = choose_cost_scale(costs, case.training.cost_scale_factor)
     past = past_inflow(case, layout.inflow, tree, nodes)
     terminal = None
     if terminal_floor is not None:
         last, columns = built[-1]
-        terminal = terminal_floor(*_final_box(layout, past, last.col_lower[columns], last.col_upper[columns]))
+        terminal = terminal_floor(*_outgoing_box(layout, past, len(nodes) - 1, last, columns))
     floors = _future_cost_floors(case, [lp for lp, _ in built], terminal)
     templates: dict[int, StageTemplate] = {}
     for position, (here, (lp, state_columns)) in enumerate(zip(nodes, built, strict=True)):
         ends = terminal is None and position == len(nodes) - 1
         of_stage = stage_template(case.stages[position], lp, state_columns, scale, floors[position], ends)
+        least, most = _outgoing_box(layout, past, position, lp, state_columns)
         for node in here:
             given = case.graph.nodes[node].scenario_id is not None
             templates[node] = replace(
@@ -85,6 +88,8 @@ def build_templates(
                 truncated=past.truncated[position] & (not given),
                 past_lower=past.lower[position],
                 past_upper=past.upper[position],
+                state_least=least,
+                state_most=most,
                 **_psi(layout, position),
             )
     return tuple(templates[node] for node in range(len(templates)))
@@ -129,15 +134,16 @@ def _psi(layout: StateLayout, position: int) -> dict[str, Any]:
     }
 
 
-def _final_box(
-    layout: StateLayout, past: PastInflow, lower: FloatArray, upper: FloatArray
+def _outgoing_box(
+    layout: StateLayout, past: PastInflow, position: int, lp: AssembledLp, state_columns: Sequence[int]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds of the state at the end; no limit of a column bounds past inflows."""
-    lower, upper = lower.copy(), upper.copy()
+    """Return bounds of the state that leaves a stage; no limit of a column bounds past inflows."""
+    columns = list(state_columns)
+    lower, upper = lp.col_lower[columns], lp.col_upper[columns]
     for place, part in enumerate(layout.components):
         if part.kind == "inflow_lag":
-            lower[place] = past.memory_lower[-1, part.entity, part.lane]
-            upper[place] = past.memory_upper[-1, part.entity, part.lane]
+            lower[place] = past.memory_lower[position + 1, part.entity, part.lane]
+            upper[place] = past.memory_upper[position + 1, part.entity, part.lane]
     return lower, upper
 
 

@@ -15,13 +15,23 @@ from __future__ import annotations
 import numpy as np
 
 from cobre.lp.arrays import LP_RETRIES, LP_SOLVES, SIMPLEX_ITERATIONS
-from cobre.lp.highs import BASIC, STATUS_INFEASIBLE, STATUS_OPTIMAL, symbols
+from cobre.lp.dual_bound import dual_correction, rounding_allowance
+from cobre.lp.highs import (
+    BASIC,
+    INFINITE,
+    PRIMAL_TOLERANCE,
+    SMALLEST_COEFFICIENT,
+    STATUS_INFEASIBLE,
+    STATUS_OPTIMAL,
+    symbols,
+)
 from cobre.native import c_string, inner_kernel
 
 OK = 0
 INFEASIBLE = 1
 NOT_SOLVED = 2
 CUTS_REFUSED = 3
+RIGHT_HAND_SIDE_REFUSED = 4
 
 _run = symbols.run
 _clear_solver = symbols.clearSolver
@@ -36,26 +46,34 @@ _set_basis = symbols.setBasis
 _get_basis = symbols.getBasis
 _set_string_option = symbols.setStringOptionValue
 _set_int_option = symbols.setIntOptionValue
+_set_double_option = symbols.setDoubleOptionValue
 
 _PRESOLVE = c_string("presolve")
 _SOLVER = c_string("solver")
 _SIMPLEX_STRATEGY = c_string("simplex_strategy")
 _SCALE_STRATEGY = c_string("simplex_scale_strategy")
+_PRIMAL_TOLERANCE = c_string("primal_feasibility_tolerance")
 _ON = c_string("on")
 _OFF = c_string("off")
 _SIMPLEX = c_string("simplex")
 _IPM = c_string("ipm")
 
-_RETRIES = 5
+_RETRIES = 6
 _DUAL_SIMPLEX = 1
 _PRIMAL_SIMPLEX = 4
 _NO_SCALING = 0
 _EQUILIBRATION = 2
+_LOOSE_TOLERANCE = 1.0e-6
+"""Of the last retry: where costs of 1e10 units are in the rows, rounding alone is more than the usual one."""
 
 
 @inner_kernel
 def _add_cut_rows(lp, pool, work, worker, stage, rows):
-    """Give this worker's LP of ``stage`` the cuts listed in ``row_cut``, until it has ``rows`` of them."""
+    """Give this worker's LP of ``stage`` the cuts listed in ``row_cut``, until it has ``rows`` of them.
+
+    HiGHS drops coefficients that are too small, and would so lift a cut whose slope is negative. A slope that
+    would be lost is left out here, and the cut lowered by what it is worth over the range of its component.
+    """
     batch = work.cut_start.shape[1]
     states = lp.state_col.shape[1]
     theta = np.int32(lp.theta_col[stage])
@@ -67,16 +85,23 @@ def _add_cut_rows(lp, pool, work, worker, stage, rows):
             slot = work.row_cut[worker, stage, row]
             position = row - first
             work.cut_start[worker, position] = entries
-            work.cut_lower[worker, position] = pool.intercept[stage, slot] / lp.cost_scale
+            lower = pool.intercept[stage, slot] / lp.cost_scale
             work.cut_index[worker, entries] = theta
             work.cut_value[worker, entries] = 1.0
             entries += 1
             for state in range(states):
                 slope = pool.slope[stage, slot, state]
-                if slope != 0.0:
+                value = -slope * lp.state_scale[stage, state] / lp.cost_scale
+                if abs(value) > SMALLEST_COEFFICIENT:
                     work.cut_index[worker, entries] = lp.state_col[stage, state]
-                    work.cut_value[worker, entries] = -slope * lp.state_scale[stage, state] / lp.cost_scale
+                    work.cut_value[worker, entries] = value
                     entries += 1
+                elif slope != 0.0:
+                    end = lp.state_least[stage, state] if slope > 0.0 else lp.state_most[stage, state]
+                    lower += min(slope * end, 0.0) / lp.cost_scale
+            if not abs(lower) < INFINITE:
+                return CUTS_REFUSED
+            work.cut_lower[worker, position] = lower
         status = _add_rows(
             work.handle[worker, stage],
             np.int32(last - first),
@@ -174,12 +199,14 @@ def start_from_basis(lp, work, basis, worker, stage, own_pass):
 
     Cuts younger than the basis enter as basic rows. Where a cut that was binding is no longer in the LP there
     are more basic variables than rows; HiGHS then keeps the first independent ones of its factorisation.
+    Without a basis, or with one that is refused, the LP is solved from scratch.
     """
     handle = work.handle[worker, stage]
-    _clear_solver(handle)
+    if _clear_solver(handle) < 0:
+        return NOT_SOLVED
     known = basis.num_rows[own_pass, stage]
     if known == 0:
-        return
+        return OK
     for col in range(lp.num_cols[stage]):
         work.col_status[worker, col] = basis.col_status[own_pass, stage, col]
     rows = lp.num_rows[stage]
@@ -191,7 +218,10 @@ def start_from_basis(lp, work, basis, worker, stage, own_pass):
         if place < known:
             status = basis.row_status[own_pass, stage, place]
         work.row_status[worker, rows + row] = status
-    _set_basis(handle, work.col_status[worker].ctypes, work.row_status[worker].ctypes)
+    status = _set_basis(handle, work.col_status[worker].ctypes, work.row_status[worker].ctypes)
+    if status < 0 and _clear_solver(handle) < 0:
+        return NOT_SOLVED
+    return OK
 
 
 @inner_kernel
@@ -219,7 +249,9 @@ def store_basis(lp, work, basis, worker, stage, own_pass):
 
 @inner_kernel
 def set_right_hand_side(lp, work, worker, stage, noise, state):
-    """Write the right-hand sides of the dynamic rows.
+    """Write the right-hand sides of the dynamic rows; a status.
+
+    What HiGHS takes for infinite, and NaN, is refused: the LP would keep the limits of the solve before it.
 
     Parameters
     ----------
@@ -247,7 +279,13 @@ def set_right_hand_side(lp, work, worker, stage, noise, state):
     for component in range(len(state)):
         for entry in range(lp.state_start[stage, component], lp.state_start[stage, component + 1]):
             rhs[lp.state_row[entry]] += lp.state_value[entry] * state[component]
-    _change_rows_bounds(work.handle[worker, stage], 0, np.int32(dynamic - 1), rhs.ctypes, rhs.ctypes)
+    for row in range(dynamic):
+        if not abs(rhs[row]) < INFINITE:
+            return RIGHT_HAND_SIDE_REFUSED
+    if dynamic == 0:
+        return OK
+    status = _change_rows_bounds(work.handle[worker, stage], 0, np.int32(dynamic - 1), rhs.ctypes, rhs.ctypes)
+    return OK if status >= 0 else RIGHT_HAND_SIDE_REFUSED
 
 
 @inner_kernel
@@ -260,32 +298,44 @@ def opening_noise(lp, stage, opening):
 
 @inner_kernel
 def _set_retry_options(handle, level):
-    """Options of a retry: 0 restores the ordinary ones, the others try ever different ways."""
+    """Options of a retry: 0 restores the ordinary ones, the others try ever different ways; a status."""
     scaling = _EQUILIBRATION if level >= 3 else _NO_SCALING
     strategy = _PRIMAL_SIMPLEX if level == 4 else _DUAL_SIMPLEX
-    _set_int_option(handle, _SCALE_STRATEGY.ctypes, np.int32(scaling))
-    _set_int_option(handle, _SIMPLEX_STRATEGY.ctypes, np.int32(strategy))
+    status = _set_int_option(handle, _SCALE_STRATEGY.ctypes, np.int32(scaling))
+    status = min(status, _set_int_option(handle, _SIMPLEX_STRATEGY.ctypes, np.int32(strategy)))
+    tolerance = _LOOSE_TOLERANCE if level == 6 else PRIMAL_TOLERANCE
+    status = min(status, _set_double_option(handle, _PRIMAL_TOLERANCE.ctypes, tolerance))
     if level == 2 or level == 5:
-        _set_string_option(handle, _PRESOLVE.ctypes, _ON.ctypes)
+        status = min(status, _set_string_option(handle, _PRESOLVE.ctypes, _ON.ctypes))
     else:
-        _set_string_option(handle, _PRESOLVE.ctypes, _OFF.ctypes)
+        status = min(status, _set_string_option(handle, _PRESOLVE.ctypes, _OFF.ctypes))
     if level == 5:
-        _set_string_option(handle, _SOLVER.ctypes, _IPM.ctypes)
+        status = min(status, _set_string_option(handle, _SOLVER.ctypes, _IPM.ctypes))
     else:
-        _set_string_option(handle, _SOLVER.ctypes, _SIMPLEX.ctypes)
+        status = min(status, _set_string_option(handle, _SOLVER.ctypes, _SIMPLEX.ctypes))
+    return status
+
+
+@inner_kernel
+def _run_to_status(handle, work, worker):
+    """Solve as the options say; the status of the model, 0 ("not set") where HiGHS reports an error."""
+    failed = _run(handle) < 0
+    work.counters[worker, SIMPLEX_ITERATIONS] += _iteration_count(handle)
+    return np.int32(0) if failed else _model_status(handle)
 
 
 @inner_kernel
 def _solve_with_retries(handle, work, worker):
-    """Climb the retry ladder: cold, presolved, scaled, primal simplex, interior point."""
+    """Climb the retry ladder: cold, presolved, scaled, primal simplex, interior point, loose limits.
+
+    Bounds come from duals, so a looser hold on limits leaves them valid.
+    """
     outcome = NOT_SOLVED
     for level in range(1, _RETRIES + 1):
         work.counters[worker, LP_RETRIES] += 1
-        _set_retry_options(handle, level)
-        _clear_solver(handle)
-        _run(handle)
-        status = _model_status(handle)
-        work.counters[worker, SIMPLEX_ITERATIONS] += _iteration_count(handle)
+        if _set_retry_options(handle, level) < 0 or _clear_solver(handle) < 0:
+            continue
+        status = _run_to_status(handle, work, worker)
         if status == STATUS_OPTIMAL:
             outcome = OK
             break
@@ -294,7 +344,8 @@ def _solve_with_retries(handle, work, worker):
             if outcome == INFEASIBLE:
                 break
             outcome = INFEASIBLE
-    _set_retry_options(handle, 0)
+    if _set_retry_options(handle, 0) < 0:
+        return NOT_SOLVED
     return outcome
 
 
@@ -303,20 +354,18 @@ def solve_loaded(lp, work, worker, stage):
     """Solve the LP as it stands; on OK the worker's scratch arrays hold values and duals."""
     handle = work.handle[worker, stage]
     work.counters[worker, LP_SOLVES] += 1
-    _run(handle)
-    work.counters[worker, SIMPLEX_ITERATIONS] += _iteration_count(handle)
-    if _model_status(handle) != STATUS_OPTIMAL:
+    if _run_to_status(handle, work, worker) != STATUS_OPTIMAL:
         status = _solve_with_retries(handle, work, worker)
         if status != OK:
             return status
-    _get_solution(
+    status = _get_solution(
         handle,
         work.col_value[worker].ctypes,
         work.col_dual[worker].ctypes,
         work.row_value[worker].ctypes,
         work.row_dual[worker].ctypes,
     )
-    return OK
+    return OK if status >= 0 else NOT_SOLVED
 
 
 @inner_kernel
@@ -335,6 +384,13 @@ def solve_with_cuts(lp, pool, work, worker, stage):
 def objective(lp, work, worker, stage):
     """Objective of the last solve in $, future cost included."""
     return _objective_value(work.handle[worker, stage]) * lp.cost_scale
+
+
+@inner_kernel
+def objective_bound(lp, pool, work, worker, stage):
+    """Lower bound of the optimal value last found, in $; with its duals it holds at every state."""
+    correction = dual_correction(lp, pool, work, worker, stage) - rounding_allowance(lp, work, worker, stage)
+    return (_objective_value(work.handle[worker, stage]) + correction) * lp.cost_scale
 
 
 @inner_kernel
@@ -415,9 +471,11 @@ def solve_one(lp, pool, work, basis, worker, stage, own_pass, noise, state):
     status = sync_cuts(lp, pool, work, worker, stage)
     if status != OK:
         return status
-    start_from_basis(lp, work, basis, worker, stage, own_pass)
-    set_right_hand_side(lp, work, worker, stage, noise, state)
-    status = solve_with_cuts(lp, pool, work, worker, stage)
+    status = start_from_basis(lp, work, basis, worker, stage, own_pass)
+    if status == OK:
+        status = set_right_hand_side(lp, work, worker, stage, noise, state)
+    if status == OK:
+        status = solve_with_cuts(lp, pool, work, worker, stage)
     if status == OK:
         store_basis(lp, work, basis, worker, stage, own_pass)
     return status
@@ -432,7 +490,8 @@ def solve_openings(lp, pool, work, basis, worker, stage, own_pass, state, values
     state
         Incoming state, float64[n].
     values, cut_values, slopes
-        Out: of each opening the optimal value ($), the value and the slope in the state of a linear function
+        Out: of each opening a lower bound of the optimal value ($; the value itself unless tolerances are in
+        the way, see :mod:`cobre.lp.dual_bound`), the value and the slope in the state of a linear function
         that is nowhere above it, float64[openings], float64[openings] and float64[openings, n]. Both values
         are the same unless truncated inflow is in the way, see :func:`state_slope`.
 
@@ -444,14 +503,17 @@ def solve_openings(lp, pool, work, basis, worker, stage, own_pass, state, values
     status = sync_cuts(lp, pool, work, worker, stage)
     if status != OK:
         return status, 0
-    start_from_basis(lp, work, basis, worker, stage, own_pass)
+    status = start_from_basis(lp, work, basis, worker, stage, own_pass)
+    if status != OK:
+        return status, 0
     for opening in range(lp.num_openings[stage]):
         noise = opening_noise(lp, stage, opening)
-        set_right_hand_side(lp, work, worker, stage, noise, state)
-        status = solve_with_cuts(lp, pool, work, worker, stage)
+        status = set_right_hand_side(lp, work, worker, stage, noise, state)
+        if status == OK:
+            status = solve_with_cuts(lp, pool, work, worker, stage)
         if status != OK:
             return status, opening
-        values[opening] = objective(lp, work, worker, stage)
+        values[opening] = objective_bound(lp, pool, work, worker, stage)
         shortfall = state_slope(lp, work, worker, stage, noise, slopes[opening])
         cut_values[opening] = values[opening] + shortfall
     return OK, lp.num_openings[stage]

@@ -58,6 +58,18 @@ STATUS_NAMES = {
     17: "interrupted",
 }
 
+INFINITE = 1.0e20
+"""What HiGHS takes for infinite: right-hand sides, limits and costs lie below it."""
+
+PRIMAL_TOLERANCE = 1.0e-9
+"""What a limit may be violated by, in units of the LP."""
+
+SMALLEST_COEFFICIENT = 1.0e-12
+"""HiGHS drops coefficients up to this size, without an error; it can be set no lower."""
+
+LARGEST_COEFFICIENT = 1.0e15
+"""HiGHS refuses larger ones."""
+
 # HighsBasisStatus values.
 BASIC = 1
 
@@ -78,6 +90,7 @@ _NOPYTHON_API = {
     "getBasis": I32(HANDLE, P_I32, P_I32),
     "setStringOptionValue": I32(HANDLE, P_CHAR, P_CHAR),
     "setIntOptionValue": I32(HANDLE, P_CHAR, I32),
+    "setDoubleOptionValue": I32(HANDLE, P_CHAR, F64),
 }
 
 
@@ -151,6 +164,7 @@ _get_basis = _function("Highs_getBasis", _I, _P, _P, _P)
 _run = _function("Highs_run", _I, _P)
 _model_status = _function("Highs_getModelStatus", _I, _P)
 _objective = _function("Highs_getObjectiveValue", _D, _P)
+_double_info = _function("Highs_getDoubleInfoValue", _I, _P, _S, _P)
 _solution = _function("Highs_getSolution", _I, _P, _P, _P, _P, _P)
 _relax = _function("Highs_feasibilityRelaxation", _I, _P, _D, _D, _D, _P, _P, _P)
 _version = _function("Highs_version", _S)
@@ -168,8 +182,10 @@ _OPTIONS: tuple[tuple[str, bool | int | float | str], ...] = (
     ("simplex_scale_strategy", 0),
     ("simplex_dual_edge_weight_strategy", 1),
     ("dual_simplex_cost_perturbation_multiplier", 0.0),
-    ("primal_feasibility_tolerance", 1e-9),
+    ("primal_feasibility_tolerance", PRIMAL_TOLERANCE),
     ("dual_feasibility_tolerance", 1e-9),
+    ("small_matrix_value", SMALLEST_COEFFICIENT),
+    ("large_matrix_value", LARGEST_COEFFICIENT),
 )
 
 
@@ -279,8 +295,9 @@ class HighsModel:
         _check(_write_model(self.handle, str(path).encode()), f"writing {path}")
 
     def solve(self) -> str:
-        """Solve and return the name of the model status."""
-        _run(self.handle)
+        """Solve and return the name of the model status; "solve error" where HiGHS reports an error."""
+        if _run(self.handle) < 0:
+            return "solve error"
         return STATUS_NAMES.get(_model_status(self.handle), "unknown")
 
     def basis(self, num_cols: int, num_rows: int) -> Basis:
@@ -300,6 +317,26 @@ class HighsModel:
         """Return the objective value of the last solve."""
         return float(_objective(self.handle))
 
+    def objective_above(self, num_cols: int, num_rows: int, largest_cost: float) -> float:
+        """Return an upper bound of the optimal value: the objective, and what a feasible point costs more.
+
+        The solver accepts a point that violates limits by its tolerance, which is worth its price.
+
+        Parameters
+        ----------
+        largest_cost
+            Of the LP's columns; the dearest thing that can make good for a violation.
+        """
+        violated = ctypes.c_double()
+        _check(
+            _double_info(self.handle, b"sum_primal_infeasibilities", ctypes.addressof(violated)),
+            "reading the primal infeasibilities",
+        )
+        if violated.value == 0.0:
+            return self.objective()
+        duals = self._solution(num_cols, num_rows)[2]
+        return self.objective() + violated.value * max(largest_cost, float(np.abs(duals).max(initial=0.0)))
+
     def relax(self) -> None:
         """Find a point that violates the rows as little as possible (columns keep their bounds)."""
         keep = -1.0
@@ -313,7 +350,8 @@ class HighsModel:
         """Return the column values of the last solution."""
         return self._solution(num_cols, num_rows)[0]
 
-    def _solution(self, num_cols: int, num_rows: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _solution(self, num_cols: int, num_rows: int) -> tuple[NDArray[np.float64], ...]:
+        """Return values of columns and rows, and the duals of rows."""
         columns, column_duals = np.empty(num_cols), np.empty(num_cols)
         rows, row_duals = np.empty(num_rows), np.empty(num_rows)
         _check(
@@ -326,7 +364,7 @@ class HighsModel:
             ),
             "reading the solution",
         )
-        return columns, rows
+        return columns, rows, row_duals
 
     def close(self) -> None:
         """Free the native object; further calls do nothing."""

@@ -8,7 +8,8 @@ import numpy as np
 
 from cobre.case.model import Case
 from cobre.lp.build import cheapest_cost, stage_template
-from cobre.lp.scaling import Range, ScalingReport, StageScaling, cost_scale_of, scale_templates
+from cobre.lp.cost_unit import Cost, choose_cost_scale, cost_ends
+from cobre.lp.scaling import Range, ScalingReport, StageScaling, scale_templates
 from cobre.lp.stage import build_stage
 from cobre.lp.state import StateLayout
 from cobre.lp.topology import topology_of
@@ -26,11 +27,11 @@ def measure_stages(case: Case, most_nonzeros: int = MOST_NONZEROS) -> ScalingRep
     Raises
     ------
     CobreError
-        When the cost of a stage has no lower bound.
+        When the cost of a stage has no lower bound, or a number cannot be represented (``ValidationError``).
     """
     topology = topology_of(case)
     layout = StateLayout(case, topology)
-    costs: list[np.ndarray] = []
+    ends: list[Cost] = []
     measured: list[StageScaling] = []
     positions = [0]
     for number, position in enumerate(positions):
@@ -40,10 +41,10 @@ def measure_stages(case: Case, most_nonzeros: int = MOST_NONZEROS) -> ScalingRep
             cheapest_cost(stage, lp)
         if number == 0:
             positions += _others(len(case.stages), most_nonzeros // max(1, len(lp.matrix_value)))
-        costs.append(lp.cost.copy())
+        ends += cost_ends(stage, lp)
         template = stage_template(stage, lp, state_columns, 1.0, 0.0, ends=True)
         measured += scale_templates([template])[1].stages
-    scale = case.training.cost_scale_factor or cost_scale_of(costs)
+    scale = choose_cost_scale(ends, case.training.cost_scale_factor)
     return ScalingReport(scale, tuple(_in_unit(stage, scale) for stage in measured))
 
 

@@ -5,8 +5,10 @@ rounded to a power of two, until nothing changes or the turns are used up. A sca
 the row or column alone, not on the order of entities. Stages whose coefficients are close together as they
 are stay in physical units, in which the simplex method takes fewer steps.
 
-Costs are divided by one number for all stages, in the middle of their range. The future cost keeps the unit
-of the objective, so that cuts can move between stages.
+Costs are divided by one number for all stages (:mod:`cobre.lp.cost_unit`). The future cost keeps the unit of
+the objective, so that cuts can move between stages.
+
+What HiGHS would drop, or take for infinite, after scaling is refused by name.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.errors import Problem, ValidationError
+from cobre.lp.highs import INFINITE, LARGEST_COEFFICIENT, SMALLEST_COEFFICIENT
+from cobre.lp.reach import largest_right_hand_sides
 from cobre.lp.template import StageTemplate
 
 FloatArray = NDArray[np.float64]
@@ -91,6 +96,15 @@ class ScalingReport:
         """What is still badly scaled, in words."""
         return tuple(text for stage in self.stages for text in stage.warnings())
 
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is still badly scaled, as warnings."""
+        return tuple(
+            Problem("ModelQuality", f"{text}.", {"stage": stage.stage_id})
+            for stage in self.stages
+            for text in stage.warnings()
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Return the report as ``scaling_report.json`` holds it."""
         return {
@@ -131,12 +145,6 @@ def _summary(factors: ScaleFactors) -> dict[str, float]:
     }
 
 
-def cost_scale_of(costs: Sequence[FloatArray]) -> float:
-    """Return the power of two in the middle of the range of all costs ($)."""
-    found = _range(np.concatenate([np.zeros(0), *costs]))
-    return float(_power_of_two(np.array([np.sqrt(found.least) * np.sqrt(found.most)]))[0])
-
-
 def scale_templates(
     templates: Sequence[StageTemplate], *, beyond: float = WIDE_RATIO
 ) -> tuple[tuple[StageTemplate, ...], ScalingReport]:
@@ -154,11 +162,18 @@ def scale_templates(
     -------
     (tuple of StageTemplate, ScalingReport)
         The LPs that engines solve, with their ``col_scale`` and ``row_scale``.
+
+    Raises
+    ------
+    ValidationError
+        When a number cannot be represented in the LPs; names what it belongs to.
     """
     scaled = tuple(
         _scale(template) if _range(template.matrix_value).ratio > beyond else template
         for template in templates
     )
+    for template in scaled:
+        require_representable(template)
     stages = tuple(_describe(*pair) for pair in zip(templates, scaled, strict=True))
     return scaled, ScalingReport(templates[0].cost_scale, stages)
 
@@ -189,6 +204,49 @@ def _scale(template: StageTemplate) -> StageTemplate:
         col_scale=col_scale,
         row_scale=row_scale,
     )
+
+
+def require_representable(template: StageTemplate) -> None:
+    """Refuse numbers that HiGHS would drop or take for infinite.
+
+    Raises
+    ------
+    ValidationError
+        Names the column or row of the first one.
+    """
+    size = np.abs(template.matrix_value)
+    entries = np.flatnonzero(~((size > SMALLEST_COEFFICIENT) & (size < LARGEST_COEFFICIENT)))
+    if len(entries):
+        column = int(np.searchsorted(template.matrix_start, entries[0], side="right")) - 1
+        row = int(template.matrix_row[entries[0]])
+        raise _not_representable(
+            template,
+            template.col_names[column],
+            f"coefficient in {template.row_names[row]}",
+            float(template.matrix_value[entries[0]] / template.row_scale[row] / template.col_scale[column]),
+        )
+    names = (template.col_names, template.row_names)
+    for what, values, of, infinite in (
+        ("cost", template.cost, 0, False),
+        ("lower limit", template.col_lower, 0, True),
+        ("upper limit", template.col_upper, 0, True),
+        ("lower limit", template.row_lower, 1, True),
+        ("upper limit", template.row_upper, 1, True),
+        ("right-hand side", largest_right_hand_sides(template), 1, False),
+    ):
+        wrong = np.flatnonzero(~(np.abs(values) < INFINITE) & ~(np.isinf(values) & infinite))
+        if len(wrong):
+            raise _not_representable(template, names[of][wrong[0]], what, float(values[wrong[0]]))
+
+
+def _not_representable(template: StageTemplate, entity: str, field: str, value: float) -> ValidationError:
+    problem = Problem(
+        "InvalidValue",
+        f"stage {template.stage_id}: the {field} of {entity}, {value:.3g}, cannot be represented in an LP",
+        {"stage": template.stage_id, "entity": entity, "field": field, "value": value},
+        "look for limits, loads, costs or units that are far from the others",
+    )
+    return ValidationError([problem], "stage LPs")
 
 
 def _centre(value: FloatArray, group: NDArray[np.int32] | NDArray[np.int64], count: int) -> FloatArray:

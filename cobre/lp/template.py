@@ -75,6 +75,9 @@ class StageTemplate:
         Kinds, names and places of columns and rows.
     col_scale, row_scale
         Physical units in one unit of each column; factor by which each row is multiplied.
+    state_least, state_most
+        Between which values each outgoing component lies over everything that the openings lead to
+        (physical); the limits of its column unless given.
     """
 
     stage_id: int
@@ -107,12 +110,17 @@ class StageTemplate:
     index: LpIndex
     col_scale: FloatArray = field(default_factory=lambda: np.ones(0))
     row_scale: FloatArray = field(default_factory=lambda: np.ones(0))
+    state_least: FloatArray = field(default_factory=lambda: np.zeros(0))
+    state_most: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if not len(self.col_scale):
             object.__setattr__(self, "col_scale", np.ones(self.num_cols))
         if not len(self.row_scale):
             object.__setattr__(self, "row_scale", np.ones(self.num_rows))
+        for name, limit in (("state_least", self.col_lower), ("state_most", self.col_upper)):
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, (limit * self.col_scale)[self.state_col])
 
     @property
     def col_names(self) -> tuple[str, ...]:

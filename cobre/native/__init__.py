@@ -9,14 +9,15 @@ from cobre.native.atomics import atomic_fetch_add
 from cobre.native.cache import cache_directory, install_cache_locator
 from cobre.native.clock import monotonic_ns
 from cobre.native.guard import compile_for, compile_guard, kernel_cache_stats
-from cobre.native.jitclass import array_struct, stable_jitclass
+from cobre.native.jitclass import array_struct, stable_jitclass, struct_address, struct_at
 from cobre.native.kernels import inner_kernel
 from cobre.native.stamp import package_stamp
-from cobre.native.symbols import bind_library, c_string
+from cobre.native.symbols import bind_address, bind_library, c_string
 
 __all__ = [
     "array_struct",
     "atomic_fetch_add",
+    "bind_address",
     "bind_library",
     "c_string",
     "cache_directory",
@@ -27,6 +28,8 @@ __all__ = [
     "monotonic_ns",
     "package_stamp",
     "stable_jitclass",
+    "struct_address",
+    "struct_at",
 ]
 
 install_cache_locator()

@@ -20,6 +20,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 import numba
 from numba import types
 from numba.experimental.jitclass.base import ClassBuilder, register_class_type
+from numba.extending import intrinsic
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -87,6 +88,33 @@ def array_struct(tuple_class: type) -> Any:
     exec(source, namespace)
     cls: type = namespace[name]
     return cls if numba.config.DISABLE_JIT else _register(cls, fields, [source])
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def struct_address(typing_context: Any, struct: Any) -> Any:
+    """Return where a struct lies, to be handed to code compiled apart; the caller keeps the struct alive."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        instance = context.make_helper(builder, signature.args[0], value=arguments[0])
+        return builder.ptrtoint(instance.meminfo, context.get_value_type(types.intp))
+
+    return types.intp(struct), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def struct_at(typing_context: Any, struct_class: Any, address: Any) -> Any:
+    """Return the struct of a class of :func:`array_struct` that lies at :func:`struct_address`."""
+    instance_type = struct_class.instance_type
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        instance = context.make_helper(builder, instance_type)
+        instance.meminfo = builder.inttoptr(arguments[1], instance.meminfo.type)
+        data = context.nrt.meminfo_data(builder, instance.meminfo)
+        instance.data = builder.bitcast(data, instance.data.type)
+        context.nrt.incref(builder, instance_type, instance._getvalue())
+        return instance._getvalue()
+
+    return instance_type(struct_class, types.intp), generate
 
 
 def _field_type(name: str, hint: Any) -> Any:

@@ -46,7 +46,6 @@ _functions = bind_library(
         "sendmsg": _size(_int, _address, _int),
         "readv": _size(_int, _address, _int),
         "process_vm_readv": _size(_int, _address, _size, _address, _size, _size),
-        "process_vm_writev": _size(_int, _address, _size, _address, _size, _size),
         # the form of futex: number, word, operation, value, timeout, second word, third value
         "syscall": _size(_size, _address, _size, _size, _address, _address, _size),
     },
@@ -65,8 +64,6 @@ readv: Any = _functions.readv
 
 process_vm_readv: Any = _functions.process_vm_readv
 """``process_vm_readv(process id, address of struct iovec[], number, address of theirs, number, flags)``."""
-process_vm_writev: Any = _functions.process_vm_writev
-"""``process_vm_writev(process id, address of struct iovec[], number, address of theirs, number, flags)``."""
 
 
 @inner_kernel

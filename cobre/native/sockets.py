@@ -18,6 +18,7 @@ __all__ = [
     "eventfd_read",
     "eventfd_write",
     "exit_process",
+    "get_option",
     "receive",
     "recvmsg",
     "send",
@@ -34,6 +35,7 @@ _functions = bind_library(
         "recv": _size(_int, _address, _size, _int),
         "send": _size(_int, _address, _size, _int),
         "shutdown": _int(_int, _int),
+        "getsockopt": _int(_int, _int, _int, _address, _address),
         "eventfd_write": _int(_int, types.int64),
         "eventfd_read": _int(_int, _address),
         "_exit": types.void(_int),
@@ -48,6 +50,8 @@ send: Any = _functions.send
 """``send(descriptor, address, bytes, flags)``."""
 shutdown: Any = _functions.shutdown
 """``shutdown(descriptor, which side)``."""
+get_option: Any = _functions.getsockopt
+"""``getsockopt(descriptor, level, option, address of the value, address of its length)``."""
 eventfd_write: Any = _functions.eventfd_write
 """``eventfd_write(descriptor, increment)``: make an eventfd readable."""
 eventfd_read: Any = _functions.eventfd_read

@@ -81,6 +81,11 @@ def bind_library(library: ctypes.CDLL, prefix: str, signatures: Mapping[str, Any
     )
 
 
+def bind_address(symbol: str, address: int) -> None:
+    """Bind a name that cached code calls (``types.ExternalFunction``) to an address in this process."""
+    llvm.add_symbol(symbol, address)
+
+
 def _external_function(library: ctypes.CDLL, symbol: str, signature: Any) -> Any:
     llvm.add_symbol(symbol, ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value)
     return types.ExternalFunction(symbol, signature)

@@ -81,6 +81,8 @@ def _write_scalar(value: Any, write: Write) -> None:
         write(b"B1" if value else b"B0")
     elif isinstance(value, enum.Enum) and not isinstance(value, int):
         _write_bytes(b"e", value.name.encode(), write)
+    elif isinstance(value, (np.datetime64, np.timedelta64)):
+        _write_array(np.asarray(value), write)
     elif isinstance(value, (int, np.integer)):
         _write_bytes(b"i", str(int(value)).encode(), write)
     elif isinstance(value, (float, np.floating)):

@@ -145,6 +145,7 @@ def _write_files(
     node_ids = [node.id for node in policy.nodes]
     content: dict[str, pa.Table] = {parts.CUTS: tables.cuts_table(policy.cuts, node_ids, states)}
     if kind == "checkpoint":
+        document["checkpointing"] = dict(data.checkpointing)
         document["history"] = {name: column_type(column) for name, column in data.history.items()}
         if data.history:
             content[parts.HISTORY] = history_table(data.history)
@@ -291,6 +292,7 @@ class _Reader:
                 bases=self._bases(),
                 states=self._states(len(policy.components)),
                 extra_arrays=self._arrays(),
+                checkpointing=parts.checkpointing_of(self.manifest),
             )
         except ValidationError:
             raise

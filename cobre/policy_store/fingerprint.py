@@ -47,8 +47,21 @@ _NO_MATTER: Final = frozenset(
 _SKIPPED_FIELDS: Final = frozenset({"name", "label", "quality"})
 """Fields of any part that are for people: names of entities, quality of fitted planes."""
 
-_BY_STAGE: Final = frozenset({"stage_data", "production", "evaporation", "generic", "scenarios"})
-"""Sections whose entries are in the order of stages."""
+_BY_STAGE: Final = frozenset(
+    {
+        *("stage_data", "production", "evaporation", "generic"),
+        *(
+            f"scenarios.{name}"
+            for name in (
+                *("inflow_mean_m3s", "inflow_std_m3s", "load_mean_mw", "load_std_mw", "ncs_mean", "ncs_std"),
+                *("external_inflow_m3s", "external_load_mw", "external_ncs", "noise_openings"),
+                *("ar_coefficients", "annual.coefficient", "annual.mean_m3s", "annual.std_m3s"),
+                "correlation.of_stage",
+            )
+        ),
+    }
+)
+"""Sections and fields whose entries are in the order of stages; others may have as many by chance."""
 
 _WORDS: Final = {
     "stages": "stages",
@@ -223,7 +236,7 @@ def _topics(case: Case) -> Iterator[tuple[str, Any, dict[str, Any]]]:
     for section, value in _fields(case):
         labels = stages if section in _BY_STAGE else []
         if dataclasses.is_dataclass(value):
-            yield from _section_topics(section, value, labels)
+            yield from _section_topics(section, value, stages)
         elif _is_table(value):
             yield section, len(value), {}
             owners = labels or [_label(section, item, place) for place, item in enumerate(value)]
@@ -235,14 +248,15 @@ def _topics(case: Case) -> Iterator[tuple[str, Any, dict[str, Any]]]:
 
 
 def _section_topics(
-    section: str, value: Any, labels: Sequence[str]
+    section: str, value: Any, stages: Sequence[str]
 ) -> Iterator[tuple[str, Any, dict[str, Any]]]:
     yield section, "given", {}
     for name, part in _fields(value, f"{section}."):
+        topic = f"{section}.{name}"
         if dataclasses.is_dataclass(part):
-            yield from _section_topics(f"{section}.{name}", part, labels)
+            yield from _section_topics(topic, part, stages)
         else:
-            yield f"{section}.{name}", part, _parts(part, labels)
+            yield topic, part, _parts(part, stages if topic in _BY_STAGE else [])
 
 
 def _fields(part: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

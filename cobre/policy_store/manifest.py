@@ -87,6 +87,7 @@ def policy_document(policy: PolicyData, kind: Kind, sequence: int) -> dict[str, 
         "forward_passes": policy.forward_passes,
         "seed": policy.seed,
         "cost_scale_factor": policy.cost_scale_factor,
+        "started_from": policy.started_from,
         "lower_bounds": [_number(value) for value in policy.lower_bounds.tolist()],
         "upper_bounds": [_number(value) for value in policy.upper_bounds.tolist()],
         "is_chain": policy.is_chain,
@@ -218,6 +219,7 @@ def policy_of(manifest: Manifest) -> dict[str, Any]:
             "upper_bounds": np.array([_float(value) for value in document["upper_bounds"]], np.float64),
             "fingerprint": _fingerprint(as_object(document["fingerprint"])),
             "cost_scale_factor": _float(document["cost_scale_factor"]),
+            "started_from": _optional_text(document.get("started_from")),
         }
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(manifest.path, error) from error
@@ -232,6 +234,15 @@ def cut_counts(manifest: Manifest) -> list[int]:
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(manifest.path, error) from error
     return counts
+
+
+def checkpointing_of(manifest: Manifest) -> dict[str, int]:
+    """Return the options of checkpoints that were given in place of the case's; older files have none."""
+    try:
+        entries = as_object(manifest.document.get("checkpointing", {}))
+        return {name: value if isinstance(value, bool) else _whole(value) for name, value in entries.items()}
+    except (TypeError, ValueError) as error:
+        raise _malformed(manifest.path, error) from error
 
 
 def text_map(manifest: Manifest, key: str) -> dict[str, str]:
@@ -331,6 +342,10 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is no text")
     return value
+
+
+def _optional_text(value: Any) -> str | None:
+    return None if value is None else _text(value)
 
 
 def _flag(value: Any) -> bool:

@@ -180,6 +180,8 @@ class PolicyData:
         Of the study, see :mod:`cobre.policy_store.fingerprint`.
     cost_scale_factor
         $ per unit of objective in the LPs; cuts do not depend on it.
+    started_from
+        Digest of the policy whose cuts training began with; ``None`` = it began without any.
     """
 
     components: tuple[StateEntry, ...]
@@ -194,6 +196,7 @@ class PolicyData:
     upper_bounds: NDArray[np.float64]
     fingerprint: Fingerprint
     cost_scale_factor: float = 1.0
+    started_from: str | None = None
 
     def __post_init__(self) -> None:
         _require(self.nodes, "a policy without nodes")
@@ -293,6 +296,9 @@ class CheckpointData:
         Visited states, where they are kept.
     extra_arrays
         Named arrays of other parts of training; types in :data:`ARRAY_DTYPES`.
+    checkpointing
+        Options of checkpoints that were given in place of the case's, so that a resumed run goes on with
+        them: fields of :class:`cobre.case.model.CheckpointOptions`, and ``keep_last``.
     """
 
     policy: PolicyData
@@ -300,6 +306,7 @@ class CheckpointData:
     bases: StartingBases | None = None
     states: VisitedStates | None = None
     extra_arrays: Mapping[str, NDArray[np.generic]] = field(default_factory=dict)
+    checkpointing: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         rows = self.policy.completed_iterations

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre._distribution import install_hint
 from cobre.errors import CobreError
 from cobre.results.files import atomic_write, output_errors
 
@@ -108,7 +109,7 @@ def _require_plotly() -> None:
             "ReportExtraMissing",
             f"{PAGE} is not written, since plotly is not installed",
             {"file": PAGE, "missing": error.name or "plotly"},
-            "install it with: pip install 'cobre[report]'",
+            f"install it with: {install_hint('report')}",
         ) from error
 
 

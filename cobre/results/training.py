@@ -6,7 +6,8 @@
                          cut_selection/iterations.parquet     where cuts are selected
     <output>/policy/     a policy directory, see :mod:`cobre.policy_store`; the case may give it another name
 
-``_SUCCESS`` is an empty file, removed first and written last: where it lies, the others belong together.
+``_SUCCESS`` is an empty file, removed first and written last, by a run that was not stopped from outside:
+where it lies, the others belong together and are complete.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from cobre.results.files import atomic_write, output_errors, sync_directory, wri
 if TYPE_CHECKING:
     from cobre.case.model import Case
     from cobre.sddp import TrainingResult
+    from cobre.sddp.persistence import Storage
 
 _CONVERGED = frozenset(
     {"bound_stalling", "gap", "simulation"}
@@ -91,8 +93,9 @@ def write_training(
     started_at: datetime.datetime,
     completed_at: datetime.datetime,
     status: str,
+    storage: Storage | None = None,
 ) -> None:
-    """Write the results of a training run, replacing those of an earlier one.
+    """Write the results of a training run, replacing those of an earlier one; the policy comes first.
 
     Parameters
     ----------
@@ -103,7 +106,10 @@ def write_training(
     started_at, completed_at
         With a time zone.
     status
-        ``"complete"``, or ``"partial"`` when training was stopped from outside.
+        ``"complete"``, or ``"partial"`` when training was stopped from outside; such a run gets no
+        ``_SUCCESS``.
+    storage
+        Of the run, see :func:`cobre.sddp.persistence.stored_policy`.
 
     Raises
     ------
@@ -117,20 +123,21 @@ def write_training(
             directory.mkdir(parents=True, exist_ok=True)
         marker.unlink(missing_ok=True)
         sync_directory(training)
-    write_policy_directory(output_dir / case.policy.path, _stored_policy(case, result))
+    write_policy_directory(output_dir / case.policy.path, _stored_policy(case, result, storage))
     write_parquet(training / "convergence.parquet", convergence_table(result))
     write_parquet(training / "timing" / "iterations.parquet", timing_table(result))
     _write_selection(training / "cut_selection", case, result)
     metadata = _training_metadata(case, result, started_at, completed_at, status)
     write_json(training / "metadata.json", metadata)
-    atomic_write(marker, lambda file: None)
+    if status == "complete":
+        atomic_write(marker, lambda file: None)
 
 
-def _stored_policy(case: Case, result: TrainingResult) -> PolicyData:
+def _stored_policy(case: Case, result: TrainingResult, storage: Storage | None) -> PolicyData:
     from cobre.sddp.persistence import stored_policy  # loads the compiler, which training has done already
 
     scale = 1.0 if result.scaling is None else result.scaling.cost_scale
-    return stored_policy(case, result.policy, result.history, result.seed, scale)
+    return stored_policy(case, result.policy, result.history, result.seed, scale, storage)
 
 
 def _write_selection(directory: Path, case: Case, result: TrainingResult) -> None:
@@ -220,7 +227,7 @@ def _training_metadata(
             "max_iterations": case.training.iteration_limit,
             "forward_passes": case.training.forward_passes,
             "stopping_mode": case.training.stopping_mode,
-            "policy_mode": "fresh",
+            "policy_mode": result.policy_mode,
         },
         "problem_dimensions": {
             "num_stages": len(case.stages),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cobre import _distribution  # noqa: F401 (refuses files of another package cobre)
 from cobre._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from cobre.sddp.persistence import Storage
+    from cobre.sddp.plan import TrainingPlan
     from cobre.sddp.policy import Policy
     from cobre.sddp.progress import IterationRecord, TrainingResult
-    from cobre.sddp.study import Study
-    from cobre.sddp.training import train
+    from cobre.sddp.study import Study, train
 
-__all__ = ["IterationRecord", "Policy", "Storage", "Study", "TrainingResult", "train"]
+__all__ = ["IterationRecord", "Policy", "Study", "TrainingPlan", "TrainingResult", "train"]
 
 # Lazy, because ``python -m cobre.sddp`` passes here before the command line can say how many threads Numba
 # shall have, and to show its help without loading the compiler.
@@ -22,9 +22,9 @@ __getattr__, __dir__ = lazy_names(
     {
         "IterationRecord": "cobre.sddp.progress:IterationRecord",
         "Policy": "cobre.sddp.policy:Policy",
-        "Storage": "cobre.sddp.persistence:Storage",
         "Study": "cobre.sddp.study:Study",
+        "TrainingPlan": "cobre.sddp.plan:TrainingPlan",
         "TrainingResult": "cobre.sddp.progress:TrainingResult",
-        "train": "cobre.sddp.training:train",
+        "train": "cobre.sddp.study:train",
     },
 )

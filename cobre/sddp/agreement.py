@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.comm import CommError, Communicator, ReduceOp
-from cobre.errors import CobreError, Problem, SolverError, ValidationError
+from cobre.errors import CobreError, OutputError, Problem, SolverError, ValidationError
 
 _LONGEST_TEXT_BYTES = 1 << 20
 _LONGEST_SHORT_MESSAGE = 1000
@@ -51,6 +51,11 @@ def gather_texts(comm: Communicator, text: str) -> list[str]:
     comm.allgatherv(np.frombuffer(bytearray(mine), np.uint8), received, lengths, starts)
     parts = (received[start : start + length] for start, length in zip(starts, lengths, strict=True))
     return [part.tobytes().decode(errors="replace") for part in parts]
+
+
+def text_of_root(comm: Communicator, text: str) -> str:
+    """Return the text of rank 0; collective."""
+    return gather_texts(comm, text if comm.rank == 0 else "")[0]
 
 
 @contextmanager
@@ -110,7 +115,8 @@ def _error_of(text: str, rank: int) -> CobreError:
     if document["type"] == "SolverError":
         place = {name: first.context[name] for name in _PLACE}
         return SolverError(first.message, context=first.context, suggestion=first.suggestion, **place)
-    return CobreError(first.kind, first.message, {**first.context, "rank": rank}, first.suggestion)
+    kind = OutputError if document["type"] == "OutputError" else CobreError
+    return kind(first.kind, first.message, {**first.context, "rank": rank}, first.suggestion)
 
 
 def require_same_study(comm: Communicator, *parts: Any) -> None:

@@ -12,7 +12,10 @@ import numpy as np
 from numba import njit
 
 from cobre.native import inner_kernel
+from cobre.sddp.buffers import BuffersStruct
+from cobre.sddp.graph import GraphStruct
 from cobre.stochastic import (
+    SamplerStruct,
     forward_noise,
     initial_memory,
     prepare_forward,
@@ -35,7 +38,7 @@ def _next_node(graph, node, uniform):
 
 
 @inner_kernel
-def _choose_paths(lp, graph, buffers, tree_seed, iteration):
+def _choose_paths(num_openings, graph, buffers, tree_seed, iteration):
     """Write node and opening of every pass at every stage: a function of the arguments alone."""
     stages = len(graph.stage_start) - 1
     passes = len(buffers.cost_all)
@@ -54,7 +57,7 @@ def _choose_paths(lp, graph, buffers, tree_seed, iteration):
                     else:
                         drawn = sample_uniform(tree_seed, iteration + 1, forward_pass, stage)
                         node = _next_node(graph, node, drawn)
-                opening = sample_opening(tree_seed, iteration + 1, forward_pass, stage, lp.num_openings[node])
+                opening = sample_opening(tree_seed, iteration + 1, forward_pass, stage, num_openings[node])
             buffers.node_all[stage, forward_pass] = node
             buffers.opening_all[stage, forward_pass] = opening
 
@@ -74,19 +77,23 @@ def _start(sampler, buffers, iteration, own_pass, scenario):
 
 
 @njit(cache=True, nogil=True)
-def draw_passes(sampler, lp, graph, buffers, rank, tree_seed, iteration):
+def draw_passes(sampler_arrays, num_openings, graph_arrays, buffer_arrays, rank, tree_seed, iteration):
     """Fill ``node_all``, ``opening_all``, ``noise_own`` and ``start_own`` for an iteration (0-based).
 
     Parameters
     ----------
-    sampler
+    sampler_arrays
         See :class:`cobre.stochastic.SamplerArrays`.
-    lp, graph, buffers
-        See :mod:`cobre.lp.arrays`, :mod:`cobre.sddp.graph` and :mod:`cobre.sddp.buffers`.
+    num_openings
+        By node, int64.
+    graph_arrays, buffer_arrays
+        See :mod:`cobre.sddp.graph` and :mod:`cobre.sddp.buffers`.
     tree_seed
         uint64 seed of in-sample draws.
     """
-    _choose_paths(lp, graph, buffers, tree_seed, iteration)
+    sampler, graph = SamplerStruct(sampler_arrays), GraphStruct(graph_arrays)
+    buffers = BuffersStruct(buffer_arrays)
+    _choose_paths(num_openings, graph, buffers, tree_seed, iteration)
     prepare_forward(sampler, iteration + 1)
     first_pass = buffers.pass_start[rank]
     for own_pass in range(buffers.noise_own.shape[1]):

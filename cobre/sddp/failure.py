@@ -7,17 +7,22 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre.comm import Communicator
 from cobre.comm.status import error_from_status
 from cobre.errors import CobreError, SolverError
 from cobre.lp import StageTemplate, diagnose
 from cobre.lp.arrays import CutPool
+from cobre.lp.engine import CUTS_REFUSED, RIGHT_HAND_SIDE_REFUSED
+from cobre.lp.highs import INFINITE
 from cobre.sddp import buffers as fields
 from cobre.sddp.agreement import raise_together
 from cobre.sddp.buffers import IterationBuffers
 from cobre.sddp.graph import GraphArrays
 from cobre.sddp.iteration import BAD_RECORD, COMMUNICATION_FAILED, ITERATION_FAILED
+
+FloatArray = NDArray[np.float64]
 
 _PHASES = {
     fields.PHASE_FORWARD: "forward pass",
@@ -74,7 +79,7 @@ def solver_error(
     directory: Path,
 ) -> SolverError:
     """Explain the LP that failed, and write it as a file."""
-    _, node, opening, phase = (int(value) for value in buffers.failure[own_pass])
+    status, node, opening, phase = (int(value) for value in buffers.failure[own_pass])
     template, stage = templates[node], int(graph.node_stage[node])
     scenario = int(buffers.pass_start[rank]) + own_pass
     state = buffers.start_own[own_pass] if stage == 0 else buffers.state_own[stage - 1, own_pass]
@@ -82,6 +87,8 @@ def solver_error(
     active = pool.active[node, :cuts]
     forward = phase == fields.PHASE_FORWARD
     noise = buffers.noise_own[stage, own_pass] if forward else template.opening_values[opening]
+    if status in (RIGHT_HAND_SIDE_REFUSED, CUTS_REFUSED):
+        return _refused_numbers(template, status, noise, state, iteration, scenario, opening, _PHASES[phase])
     name = f"failed_stage{template.stage_id}_scenario{scenario}_opening{opening}.mps"
     diagnosis = diagnose(
         template,
@@ -111,4 +118,35 @@ def solver_error(
         },
         suggestion="look at the limits and inflows of the entities named; "
         "negative inflows need inflow_non_negativity 'penalty' or 'truncation'",
+    )
+
+
+def _refused_numbers(
+    template: StageTemplate,
+    status: int,
+    noise: FloatArray,
+    state: FloatArray,
+    iteration: int,
+    scenario: int,
+    opening: int,
+    phase: str,
+) -> SolverError:
+    """Name the numbers that the LP cannot hold: those of rows, or of cuts."""
+    what, rows = "a cut on the future cost", []
+    if status == RIGHT_HAND_SIDE_REFUSED:
+        rhs = template.rhs_at(noise, state)
+        wrong = np.flatnonzero(~(np.abs(rhs) < INFINITE))
+        rows = [f"{template.row_names[row]} = {rhs[row]:.6g}" for row in wrong]
+        what = f"right-hand sides: {'; '.join(rows[:_NAMED_ROWS]) or 'see the state'}"
+    return SolverError(
+        f"the LP of stage {template.stage_id}, scenario {scenario}, opening {opening} ({phase}, "
+        f"iteration {iteration + 1}) cannot hold {what}: numbers must lie below {INFINITE:.0e}",
+        stage=template.stage_id,
+        iteration=iteration + 1,
+        scenario=scenario,
+        opening=opening,
+        solver_status="numbers refused",
+        context={"phase": phase, "refused_rows": rows, "state": [float(value) for value in state]},
+        suggestion="look at loads, inflows and inflow models of the entities named; "
+        "an inflow model whose coefficients let inflows grow from stage to stage does this",
     )

@@ -37,7 +37,8 @@ from cobre.sddp.buffers import (
     BuffersStruct,
 )
 from cobre.sddp.graph import GraphStruct
-from cobre.sddp.passes import find_leaders, makes_cut, run_phase
+from cobre.sddp.passes import find_leaders, makes_cut
+from cobre.sddp.phases import run_phase
 
 ITERATION_OK = 0
 ITERATION_FAILED = 1

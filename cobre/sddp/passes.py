@@ -6,8 +6,8 @@ Forward, for pass m and stages t in order, with node and opening w_t of (iterati
 
 with d_t the one-step discount and D_t = d_0 ... d_{t-1}; in the last stage theta_t, the value that a boundary
 policy gives to the final state, stays in the cost. Backward, for a trial point x at a node and all
-openings w of all nodes that may follow it, with optimal values Q_w and slopes pi_w at x and the weights mu_w
-of the risk measure:
+openings w of all nodes that may follow it, with optimal values Q_w (as :mod:`cobre.lp.dual_bound` bounds them
+from below) and slopes pi_w at x and the weights mu_w of the risk measure:
 
     cut of the node:   theta >= alpha + pi . x',   pi = sum mu_w pi_w,   alpha = sum mu_w (Q_w - pi_w . x)
 
@@ -23,7 +23,6 @@ number of threads nor their timing changes a bit of the result.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
 
 from cobre.lp.engine import (
     OK,
@@ -148,8 +147,11 @@ def _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, worker):
 
 
 @inner_kernel
-def _cut_from_outcomes(graph, buffers, worker, count, stage, state, record):
-    """Weigh values and slopes of all outcomes into the cut's intercept and slopes."""
+def _cut_from_outcomes(lp, graph, buffers, worker, count, stage, node, state, record):
+    """Weigh values and slopes of all outcomes into the cut's intercept and slopes.
+
+    Where costs are far apart, the intercept is lowered by what rounding may be worth at any state.
+    """
     weights = buffers.weight[worker]
     penalty = weigh_outcomes(
         graph,
@@ -171,6 +173,12 @@ def _cut_from_outcomes(graph, buffers, worker, count, stage, state, record):
             at_origin -= slope * state[component]
             record[RECORD_HEADER_WORDS + component] += weights[outcome] * slope
         intercept += weights[outcome] * at_origin
+    if lp.rounding > 0.0:
+        size = abs(intercept)
+        for component in range(states):
+            extent = max(abs(lp.state_least[node, component]), abs(lp.state_most[node, component]))
+            size += abs(record[RECORD_HEADER_WORDS + component]) * extent
+        intercept -= lp.rounding * size
     record[RECORD_INTERCEPT] = intercept
 
 
@@ -216,7 +224,7 @@ def _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, w
             )
             if status == OK:
                 record = buffers.cut_own[own_pass]
-                _cut_from_outcomes(graph, buffers, worker, count, stage, state, record)
+                _cut_from_outcomes(lp, graph, buffers, worker, count, stage, node, state, record)
         own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
 
 
@@ -255,24 +263,11 @@ def _root_value(lp, graph, pool, work, basis, buffers):
 
 
 @inner_kernel
-def _work(phase, lp, graph, pool, work, basis, buffers, first_pass, stage, worker):
+def run_worker(phase, lp, graph, pool, work, basis, buffers, first_pass, stage, worker):
+    """Take part in a phase as one worker; see :func:`cobre.sddp.phases.run_phase`."""
     if phase == PHASE_FORWARD:
         _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, worker)
     elif phase == PHASE_BACKWARD:
         _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, worker)
     elif worker == 0:
         _root_value(lp, graph, pool, work, basis, buffers)
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def run_phase(phase, lp, graph, pool, work, basis, buffers, first_pass, stage):
-    """Run one phase of an iteration over this rank's passes, one worker a thread.
-
-    ``PHASE_FORWARD`` fills ``state_own`` and ``cost_own``; ``PHASE_BACKWARD`` intercepts and slopes of
-    ``cut_own`` at the trial points of ``stage``; ``PHASE_LOWER_BOUND`` the lower bound in ``outcome`` (one
-    worker). What fails is in ``failure``. One function serves all phases, because each parallel loop costs
-    seconds of compilation.
-    """
-    buffers.next_pass[0] = 0
-    for worker in prange(work.handle.shape[0]):
-        _work(phase, lp, graph, pool, work, basis, buffers, first_pass, stage, np.int64(worker))

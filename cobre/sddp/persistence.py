@@ -9,14 +9,14 @@ never stopped, on any number of ranks. Rank 0 writes; every rank reads for itsel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case.model import Case, CheckpointOptions
+from cobre.case.model import Case, CheckpointOptions, PolicyMode
 from cobre.comm import Communicator
 from cobre.errors import Problem, ValidationError
 from cobre.lp import StageTemplate, StateLayout
@@ -38,10 +38,8 @@ from cobre.policy_store import (
     from_flatbuffers,
     history_columns,
     history_records,
-    latest_checkpoint,
     read_checkpoint,
     read_policy_directory,
-    require_same,
     write_checkpoint,
 )
 from cobre.sddp.agreement import failing_together
@@ -54,6 +52,7 @@ if TYPE_CHECKING:
     from cobre.sddp.visited import VisitedStates as VisitedArchive
 
 KEEP_LAST = 3
+KEEP_LAST_OPTION = "keep_last"
 _FLATBUFFERS_MANIFEST = "manifest.bin"
 _NODES = "visited_state_nodes"
 """Array of a checkpoint: nodes of the archived states by (stage, state)."""
@@ -61,27 +60,46 @@ _NODES = "visited_state_nodes"
 
 @dataclass(frozen=True)
 class Storage:
-    """Where a run keeps its checkpoints, and what it starts from.
+    """Where a run keeps its checkpoints, and what it starts from; :mod:`cobre.sddp.plan` makes it.
 
     Attributes
     ----------
     checkpoints
-        Directory of the checkpoints; ``None`` = none are written, and there is nothing to resume from.
+        Directory of the checkpoints; ``None`` = none are written.
     schedule
-        When they are written; ``None`` = only when training is stopped from outside.
-    resume
-        Whether to go on from the newest one; without any the run starts fresh and says so.
+        When they are written besides at the end; ``None`` = only then.
+    resume_from
+        Checkpoint that the run goes on from.
+    loaded_before
+        Cuts that a node of the run that is resumed had started with, at most.
     warm_start
         Policy directory (of cobre, or of cobre-rs) whose cuts the run starts with.
     keep_last
         Checkpoints that stay.
+    held_iterations
+        A stored checkpoint holds so many iterations of this very run: shorter ones are not written.
+    started_from
+        Digest of the policy whose cuts the run, or the one that it resumes, started with.
+    fingerprint
+        Of the study; on the rank that writes.
     """
 
     checkpoints: Path | None = None
     schedule: CheckpointOptions | None = None
-    resume: bool = False
+    resume_from: Path | None = None
+    loaded_before: int = 0
     warm_start: Path | None = None
     keep_last: int = KEEP_LAST
+    held_iterations: int = 0
+    started_from: str | None = None
+    fingerprint: Fingerprint | None = None
+
+    @property
+    def policy_mode(self) -> PolicyMode:
+        """What training starts from."""
+        if self.resume_from is not None:
+            return "resume"
+        return "fresh" if self.warm_start is None else "warm_start"
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +122,19 @@ def study_fingerprint(case: Case) -> Fingerprint:
     return case_fingerprint(case, {"solver": f"HiGHS {version()}"})
 
 
-def warm_cuts(path: Path, case: Case, layout: StateLayout, templates: Sequence[StageTemplate]) -> LoadedCuts:
+def warm_cuts(
+    path: Path,
+    case: Case,
+    layout: StateLayout,
+    templates: Sequence[StageTemplate],
+    fingerprint: Fingerprint | None,
+) -> LoadedCuts:
     """Return the cuts of a stored policy that a study can start with.
+
+    Parameters
+    ----------
+    fingerprint
+        Of the study, to name what differs from that of the policy; ``None`` on ranks that report nothing.
 
     Raises
     ------
@@ -123,28 +152,30 @@ def warm_cuts(path: Path, case: Case, layout: StateLayout, templates: Sequence[S
     )
     adaptation = compatibility(policy, components, nodes, held)
     warnings = list(adaptation.notes)
-    if not foreign:
+    if not foreign and fingerprint is not None:
         warnings += [
             replace(problem, suggestion="cuts stay valid only where the change makes later stages no cheaper")
-            for problem in differences(policy.fingerprint, study_fingerprint(case))
+            for problem in differences(policy.fingerprint, fingerprint)
         ]
     return LoadedCuts(adapted_cuts(policy, adaptation), tuple(warnings))
 
 
-def cuts_loaded_before(storage: Storage) -> int:
-    """Return how many cuts a node of the run that is to be resumed had started with, at most."""
-    if not storage.resume or storage.checkpoints is None:
-        return 0
-    found = latest_checkpoint(storage.checkpoints)
-    if found is None:
-        return 0
-    return max(node.loaded_cuts for node in read_policy_directory(found.path, verify=False).nodes)
-
-
 def stored_policy(
-    case: Case, policy: Policy, history: Sequence[IterationRecord], seed: int, cost_scale: float
+    case: Case,
+    policy: Policy,
+    history: Sequence[IterationRecord],
+    seed: int,
+    cost_scale: float,
+    storage: Storage | None = None,
 ) -> PolicyData:
-    """Return a trained policy as a policy directory holds it."""
+    """Return a trained policy as a policy directory holds it.
+
+    Parameters
+    ----------
+    storage
+        Of the run, which knows the study's fingerprint and what training started from.
+    """
+    storage = storage or Storage()
     nodes = tuple(
         replace(node, loaded_cuts=int((made == 0).sum()))
         for node, made in zip(case_nodes(case, policy.future_cost_floor), policy.iterations, strict=True)
@@ -173,9 +204,21 @@ def stored_policy(
         completed_iterations=len(history),
         lower_bounds=np.array([record.lower_bound for record in history]),
         upper_bounds=np.array([record.upper_bound for record in history]),
-        fingerprint=study_fingerprint(case),
+        fingerprint=storage.fingerprint or study_fingerprint(case),
+        started_from=storage.started_from,
         cost_scale_factor=cost_scale,
     )
+
+
+def too_many_iterations(path: Path, iterations: int, limit: int) -> ValidationError:
+    """Return the error of a run that is to resume more iterations than it may make."""
+    problem = Problem(
+        "InvalidValue",
+        f"{path} holds {iterations} iterations, more than the limit of {limit}",
+        {"field": "iterations", "value": limit},
+        f"to resume from it, ask for at least {iterations} iterations",
+    )
+    return ValidationError([problem], source="arguments")
 
 
 class Checkpointer:
@@ -213,47 +256,48 @@ class Checkpointer:
     def write(self, policy: Policy, history: Sequence[IterationRecord], seed: int, cost_scale: float) -> None:
         """Write a checkpoint of the iterations in ``history``, unless it is there already; collective."""
         storage = self.storage
-        if storage.checkpoints is None or self._written == len(history):
+        done = len(history)
+        if storage.checkpoints is None or self._written == done or done < storage.held_iterations:
             return
         schedule = storage.schedule
         bases = self._gathered_bases() if schedule is None or schedule.store_basis else None
         with failing_together(self.comm):
             if self.comm.rank == 0:
                 data = CheckpointData(
-                    policy=stored_policy(self.case, policy, history, seed, cost_scale),
+                    policy=stored_policy(self.case, policy, history, seed, cost_scale, storage),
                     history=history_columns(history),
                     bases=bases,
                     states=self._visited_states(),
                     extra_arrays={**self.selector.memory(), _NODES: self.visited.nodes()},
+                    checkpointing=self._given_options(),
                 )
                 compress = schedule is None or schedule.compress
                 write_checkpoint(storage.checkpoints, data, storage.keep_last, compress=compress)
-        self._written = len(history)
+        self._written = done
+
+    def _given_options(self) -> dict[str, int]:
+        """Return the options of checkpoints that are not the case's: a resumed run goes on with them."""
+        storage = self.storage
+        given: dict[str, int] = {}
+        if storage.schedule is not None and storage.schedule != self.case.policy.checkpointing:
+            given |= asdict(storage.schedule)
+        if storage.keep_last != KEEP_LAST:
+            given[KEEP_LAST_OPTION] = storage.keep_last
+        return given
 
     def restore(self) -> list[IterationRecord]:
-        """Go on from the newest checkpoint; return its history, which is empty where there is none.
+        """Go on from the checkpoint that the run resumes; return its history, empty where there is none.
 
         Raises
         ------
         ValidationError
-            When it is of another study, or none is intact.
+            When it is damaged, or holds more than the run may make.
         """
-        if not self.storage.resume or self.storage.checkpoints is None:
+        path = self.storage.resume_from
+        if path is None:
             return []
-        found = latest_checkpoint(self.storage.checkpoints)
-        if found is None:
-            self.warnings = (
-                Problem(
-                    "NothingToResume",
-                    f"there is no checkpoint in {self.storage.checkpoints}; training starts fresh",
-                    {"field": "policy.mode", "value": "resume"},
-                ),
-            )
-            return []
-        self.warnings = found.warnings
-        data = read_checkpoint(found.path)
-        require_same(data.policy.fingerprint, study_fingerprint(self.case), str(found.path))
-        self._fill_pool(data.policy, found.path)
+        data = read_checkpoint(path)
+        self._fill_pool(data.policy, path)
         own = len(self.buffers.cost_own)
         first = int(self.buffers.pass_start[self.comm.rank])
         if data.bases is not None:
@@ -265,7 +309,7 @@ class Checkpointer:
             self.warnings += (
                 Problem(
                     "NotBitForBit",
-                    f"{found.path} holds no starting bases: training goes on validly, but where LPs have "
+                    f"{path} holds no starting bases: training goes on validly, but where LPs have "
                     "several solutions not bit for bit as if it had not been stopped",
                     {"field": "policy.checkpointing.store_basis", "value": False},
                     "store them with checkpoints",
@@ -300,20 +344,9 @@ class Checkpointer:
 
     def _fill_pool(self, policy: PolicyData, path: Path) -> None:
         pool = self.pool
-        most = max(len(cuts) for cuts in policy.cuts)
-        if most > pool.intercept.shape[1]:
-            raise ValidationError(
-                [
-                    Problem(
-                        "InvalidValue",
-                        f"{path} holds {policy.completed_iterations} iterations, more than the limit of "
-                        f"{self.case.training.iteration_limit}",
-                        {"field": "iterations", "value": self.case.training.iteration_limit},
-                        "ask for at least as many iterations",
-                    )
-                ],
-                source="arguments",
-            )
+        if max(len(cuts) for cuts in policy.cuts) > pool.intercept.shape[1]:
+            limit = self.case.training.iteration_limit
+            raise too_many_iterations(path, policy.completed_iterations, limit)
         for node, cuts in enumerate(policy.cuts):
             count = len(cuts)
             pool.intercept[node, :count] = cuts.intercept

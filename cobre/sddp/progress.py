@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from cobre.case.model import PolicyMode
 from cobre.errors import Problem
 from cobre.lp.scaling import ScalingReport
 from cobre.sddp.policy import Policy
@@ -105,6 +107,22 @@ class TrainingResult:
     """What each rank did in the whole run, by rank."""
     deterministic_bound: UpperBoundResult | None = None
     """The least deterministic upper bound evaluated, if any was asked for."""
+    policy_mode: PolicyMode = "fresh"
+    """What training started from."""
+    output: Path | None = None
+    """Where the results are; ``None`` when they were not written."""
+
+    def __repr__(self) -> str:
+        return (
+            f"TrainingResult(iterations={self.iterations}, lower_bound={self.lower_bound!r}, "
+            f"upper_bound={self.upper_bound!r}, termination_reason={self.termination_reason!r}, "
+            f"ranks={self.ranks}, threads={self.threads}, policy_sha256={self.policy_sha256!r})"
+        )
+
+    @property
+    def status(self) -> Literal["complete", "partial"]:
+        """``"partial"`` for training that was stopped from outside."""
+        return "partial" if self.termination_reason == "graceful_shutdown" else "complete"
 
     @property
     def gap_percent(self) -> float:

@@ -29,6 +29,11 @@ WORST_CASE = 1
 ENTROPIC = 2
 SPECTRAL = 3
 
+_LEAST_EXPONENT = 1.0e-15
+"""Of the entropic measure, over the range of outcomes: below it the measure is the expectation."""
+_LOG1P_FROM = -0.5
+"""Below it ``1 + x`` loses nothing that the sum of exponentials does not have."""
+
 
 @inner_kernel
 def _sort_from_worst(values, count, order):
@@ -82,18 +87,31 @@ def worst_case_weights(values, probability, count, weights):
 
 @inner_kernel
 def entropic_weights(values, probability, count, gamma, weights):
-    """Write the weights of the entropic measure and return its penalty, $."""
-    worst = -np.inf
+    """Write the weights of the entropic measure and return its penalty, $.
+
+    ``log(E[exp(gamma (Z - worst))])`` is the log1p of a mean of expm1: without them all digits cancel where
+    gamma is small. Below ``_LEAST_EXPONENT`` the measure differs from the expectation, which is never above
+    it, by less than rounding.
+    """
+    worst, best = -np.inf, np.inf
     for j in range(count):
         if probability[j] > 0.0:
             worst = max(worst, values[j])
+            best = min(best, values[j])
+    if gamma * (worst - best) < _LEAST_EXPONENT:
+        for j in range(count):
+            weights[j] = probability[j]
+        return 0.0
     total = 0.0
+    grown = 0.0
     for j in range(count):
         weights[j] = 0.0
         if probability[j] > 0.0:
-            weights[j] = probability[j] * np.exp(gamma * (values[j] - worst))
+            exponent = gamma * (values[j] - worst)
+            weights[j] = probability[j] * np.exp(exponent)
             total += weights[j]
-    log_total = np.log(total)
+            grown += probability[j] * np.expm1(exponent)
+    log_total = np.log1p(grown) if grown > _LOG1P_FROM else np.log(total)
     penalty = 0.0
     for j in range(count):
         if weights[j] > 0.0:

@@ -1,27 +1,39 @@
-"""A study as an object: a case, and what can be done with it."""
+"""A study as an object: a case, and the whole way from it to a trained policy and results on disk.
+
+Python, the command line and the ranks of a job all train by :meth:`Study.train`.
+"""
 
 from __future__ import annotations
 
+import datetime
+import json
 import os
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.case.model import Case
-from cobre.errors import CobreError
-from cobre.sddp.cpus import requested_threads, threads_of_ranks
+from cobre.errors import CobreError, OutputError, Problem, ValidationError
+from cobre.sddp.cpus import requested_threads, threads_of_ranks, usable_cpus
 
 if TYPE_CHECKING:
-    from cobre.sddp.persistence import Storage
-    from cobre.sddp.progress import TrainingResult
-    from cobre.sddp.training import OnIteration
+    from cobre.comm import Communicator
+    from cobre.sddp.plan import TrainingPlan
+    from cobre.sddp.progress import IterationRecord, TrainingResult
+
+    OnStart = Callable[[TrainingPlan], object]
+    OnIteration = Callable[[IterationRecord], object]
+    OnTrained = Callable[[TrainingResult], object]
 
 
 class Study:
     """A case to plan.
 
     >>> study = cobre.Study("examples/random-inflow")  # doctest: +SKIP
-    >>> result = study.train(ranks=4, iterations=100)  # doctest: +SKIP
+    >>> result = study.train(ranks=4, iterations=100, output="results")  # doctest: +SKIP
 
     Parameters
     ----------
@@ -35,11 +47,7 @@ class Study:
     """
 
     def __init__(self, case: Case | str | os.PathLike[str]) -> None:
-        if not isinstance(case, Case):
-            from cobre.case import load
-
-            case = load(Path(case))
-        self._case = case
+        self._case = _loaded(case)
 
     @property
     def case(self) -> Case:
@@ -57,11 +65,18 @@ class Study:
         backend: str = "auto",
         iterations: int | None = None,
         seed: int | None = None,
+        output: str | os.PathLike[str] | bool | None = None,
+        resume: bool = False,
+        warm_start: str | os.PathLike[str] | None = None,
+        checkpoint_every: int | None = None,
+        keep_checkpoints: int | None = None,
+        force: bool = False,
+        on_start: OnStart | None = None,
         on_iteration: OnIteration | None = None,
-        failure_directory: Path | None = None,
-        storage: Storage | None = None,
+        on_trained: OnTrained | None = None,
+        communicator: Communicator | None = None,
     ) -> TrainingResult:
-        """Train a policy by SDDP; the same bytes for any number of ranks and threads.
+        """Train a policy by SDDP, and write it; the same bytes for any number of ranks and threads.
 
         With one rank training runs in this process, as a rank of the job that it was launched in, if any.
         With several it runs in new processes, which end with this call; a script needs
@@ -73,59 +88,150 @@ class Study:
             Processes to start.
         threads
             Threads of each; by default ``COBRE_NUM_THREADS``, else ``SLURM_CPUS_PER_TASK``, else processors ÷
-            ranks for several ranks and 1 for one.
+            ranks for several ranks of a machine and 1 for one.
         backend
             ``"shm"`` or ``"tcp"``, how the processes talk; ``"auto"`` is shm for several ranks, and what the
             environment says for one. ``"local"`` is this process alone, whatever ``ranks`` says.
         iterations, seed
             In place of the case's.
+        output
+            Directory of the results: policy, checkpoints, convergence. By default nothing is written, unless
+            the case or another argument asks for it (``policy.mode``, ``policy.checkpointing``, ``exports``;
+            ``resume``, ``checkpoint_every``, ``keep_checkpoints``): then, and with ``True``, it is ``output``
+            in the case directory.
+        resume
+            Go on from the newest checkpoint in ``output``; the limit of iterations counts those before.
+        warm_start
+            Policy directory (of cobre, or of cobre-rs) whose cuts the run starts with, in place of what
+            ``policy.mode`` says.
+        checkpoint_every, keep_checkpoints
+            A checkpoint after so many iterations, of which the last few stay (3), in place of the schedule of
+            the case, or of the run that is resumed. One at the end is always written.
+        force
+            Replace what ``output`` holds, even if that is another study's or longer.
+        on_start
+            Called once everything is decided, with the :class:`~cobre.sddp.plan.TrainingPlan`.
         on_iteration
             Called in this process after each iteration with its ``IterationRecord``; a true return value
             stops all ranks after that iteration.
-        failure_directory
-            Where an LP that cannot be solved is written; by default ``output`` in the case directory.
-        storage
-            Checkpoints to write, and what to start from (``cobre.sddp.Storage``).
+        on_trained
+            Called with the result before it is written.
+        communicator
+            To train on, in place of one for ``backend``; it stays open.
 
         Raises
         ------
         ValidationError
-            When an argument is out of range.
+            When an argument is out of range, or what to start from does not fit the study.
+        OutputError
+            When the output directory cannot be written, holds work that would be lost, or nothing to resume;
+            before training. When results cannot be written, after it: ``result`` then holds them.
         SolverError
             When a stage LP cannot be solved, with one rank.
         WorkerError
             When one of several ranks fails; ``inner`` is what it raised.
         """
-        from cobre.sddp.training import check_arguments, train
+        from cobre.sddp.plan import TrainingOptions, make_plan, plan_together
 
-        check_arguments(iterations, seed, threads, ranks)
-        changes: dict[str, Any] = {}
-        if iterations is not None:
-            changes["iteration_limit"] = iterations
-        if seed is not None:
-            changes["tree_seed"] = seed
-        case = replace(self._case, training=replace(self._case.training, **changes))
-        if ranks == 1 or backend == "local":
-            return train(
-                case,
-                threads=threads or requested_threads() or 1,
-                backend=_backend_of_one(backend),
-                on_iteration=on_iteration,
-                failure_directory=failure_directory,
-                storage=storage,
-            )
-        from cobre.sddp.workers import train_on_ranks
-
-        refuse_nested_job(ranks)
-        return train_on_ranks(
-            case,
-            ranks,
-            threads=threads or threads_of_ranks(ranks),
-            backend=backend,
-            on_iteration=on_iteration,
-            failure_directory=failure_directory,
-            storage=storage,
+        began = _now()
+        options = TrainingOptions(
+            iterations, seed, output, resume, warm_start, checkpoint_every, keep_checkpoints, force
         )
+        options.check(ranks=ranks, threads=threads)
+        if ranks > 1 and backend != "local":
+            from cobre.sddp.workers import train_on_ranks
+
+            refuse_nested_job(ranks)
+            plan = make_plan(self._case, options, ranks, threads or threads_of_ranks(ranks))
+            _call(on_start, plan)
+            result = _placed(plan, train_on_ranks(plan, backend=backend, on_iteration=on_iteration))
+            _call(on_trained, result)
+            return _write(plan, result, began)
+        from cobre.comm import create_communicator
+        from cobre.sddp.agreement import failing_together
+        from cobre.sddp.training import train_together
+
+        with ExitStack() as resources:
+            comm = communicator or resources.enter_context(create_communicator(_backend_of_one(backend)))
+            plan = plan_together(comm, self._case, options, threads or requested_threads() or _share(comm))
+            _call(on_start, plan)
+            result = _placed(plan, train_together(plan, comm, on_iteration))
+            _call(on_trained, result)
+            with failing_together(comm):
+                if comm.rank == 0:
+                    result = _write(plan, result, began)
+            return result
+
+
+def train(case: Case | str | os.PathLike[str], **options: Any) -> TrainingResult:
+    """Train a policy by SDDP: ``Study(case).train(...)``, see :meth:`Study.train`.
+
+    Parameters
+    ----------
+    case
+        A case, or the directory of one.
+    """
+    return Study(case).train(**options)
+
+
+def _loaded(case: Any) -> Case:
+    if isinstance(case, Case):
+        return case
+    if isinstance(case, (str, os.PathLike)):
+        from cobre.case import load
+
+        return load(Path(case))
+    problem = Problem(
+        "InvalidValue",
+        f"case must be a case or the directory of one, not {case!r:.80}",
+        {"field": "case", "value": type(case).__name__},
+        "give the directory that holds config.json, or what cobre.load_case returns",
+    )
+    raise ValidationError([problem], source="arguments")
+
+
+def _call(function: Callable[[Any], object] | None, value: Any) -> None:
+    if function is not None:
+        function(value)
+
+
+def _placed(plan: TrainingPlan, result: TrainingResult) -> TrainingResult:
+    return replace(result, output=plan.output, warnings=(*plan.warnings, *result.warnings))
+
+
+def _write(plan: TrainingPlan, result: TrainingResult, began: datetime.datetime) -> TrainingResult:
+    """Write the results, unless more of this study stands in their place; further exports come last."""
+    from cobre.results import write_stochastic, write_training
+    from cobre.sddp.plan import kept_instead
+
+    if plan.output is None:
+        return result
+    try:
+        kept = kept_instead(plan, result.iterations)
+        if kept is not None:
+            return replace(result, warnings=(*result.warnings, kept))
+        write_training(plan.output, plan.case, result, began, _now(), result.status, plan.storage)
+        if plan.case.exports.stochastic:
+            write_stochastic(plan.output, plan.case.stochastic())
+    except OutputError as error:
+        error.result = result
+        raise
+    return result
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.timezone.utc)
+
+
+def _share(comm: Communicator) -> int:
+    """Return this rank's part of the processors that it shares with other ranks of its host; 1 alone."""
+    from cobre.sddp.agreement import gather_texts
+
+    if comm.size == 1:
+        return 1
+    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(usable_cpus()))
+    place = json.dumps([socket.gethostname(), cpus])
+    return max(1, len(cpus) // gather_texts(comm, place).count(place))
 
 
 def _backend_of_one(backend: str) -> str:

@@ -7,16 +7,15 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case.model import Case, SimulationRule
-from cobre.comm import Communicator, create_communicator
-from cobre.errors import Problem, ValidationError
+from cobre.case.model import SimulationRule
+from cobre.comm import Communicator
+from cobre.errors import OutputError, Problem
 from cobre.lp import StageTemplate, StateLayout, build_templates, scale_templates
 from cobre.lp import arrays as lp_arrays
 from cobre.lp.highs import HighsModel
@@ -31,7 +30,8 @@ from cobre.sddp.failure import raise_failure
 from cobre.sddp.graph import graph_arrays
 from cobre.sddp.iteration import ITERATION_OK
 from cobre.sddp.partition import block_of
-from cobre.sddp.persistence import Checkpointer, LoadedCuts, Storage, cuts_loaded_before, warm_cuts
+from cobre.sddp.persistence import Checkpointer, LoadedCuts, warm_cuts
+from cobre.sddp.plan import TrainingPlan
 from cobre.sddp.policy import Policy
 from cobre.sddp.progress import IterationRecord, TrainingResult
 from cobre.sddp.selection import CutSelector, SelectionRecord
@@ -48,104 +48,42 @@ OnIteration = Callable[[IterationRecord], object]
 _NS_PER_MS = 1.0e6
 
 
-def train(
-    case: Case,
-    *,
-    iterations: int | None = None,
-    seed: int | None = None,
-    threads: int = 1,
-    backend: str = "auto",
-    on_iteration: OnIteration | None = None,
-    failure_directory: Path | None = None,
-    communicator: Communicator | None = None,
-    storage: Storage | None = None,
+def train_together(
+    plan: TrainingPlan, comm: Communicator, on_iteration: OnIteration | None = None
 ) -> TrainingResult:
-    """Train a policy by SDDP, in this process; collective over the ranks of its communicator.
+    """Train a policy by SDDP on the ranks of a communicator; collective. Writes checkpoints, not results.
 
     All ranks call it with the same case and options and get the same result. Neither the number of ranks nor
     that of threads changes a bit of the policy or of the bounds.
 
     Parameters
     ----------
-    case
-        The study, see :func:`cobre.case.load`.
-    iterations
-        Iteration limit in place of the case's.
-    seed
-        Seed of the opening tree and of the forward draws in place of the case's ``tree_seed``.
-    threads
-        Threads of this rank.
-    backend
-        Communicator, or ``"auto"`` to let the environment decide.
+    plan
+        What to do; its threads are those of this rank.
     on_iteration
         Called after each iteration with its :class:`IterationRecord`, on the ranks that give one; a true
         return value on any rank stops all of them after this iteration.
-    failure_directory
-        Where an LP that cannot be solved is written; by default ``output`` in the case directory.
-    communicator
-        To train on, in place of one for ``backend``; it stays open.
-    storage
-        Checkpoints to write, and what to start from; nothing and from nothing unless given.
 
     Raises
     ------
     ValidationError
-        When an argument is out of range, or the boundary policy of the case does not fit it, or what it is to
-        start from is of another study.
+        When the boundary policy of the case does not fit it, or what it is to start from does not.
     SolverError
         When a stage LP cannot be solved; on all ranks.
     CollectiveFailed
         When another rank is gone.
     """
-    check_arguments(iterations, seed, threads)
-    changes: dict[str, Any] = {}
-    if iterations is not None:
-        changes["iteration_limit"] = iterations
-    if seed is not None:
-        changes["tree_seed"] = seed
-    case = replace(case, training=replace(case.training, **changes))
     with ExitStack() as resources:
-        comm = communicator or resources.enter_context(create_communicator(backend))
-        directory = failure_directory or case.path / "output"
-        session = _Session(case, comm, threads, directory, storage or Storage(), resources)
-        return session.run(on_iteration)
-
-
-def check_arguments(
-    iterations: int | None, seed: int | None, threads: int | None, ranks: int | None = None
-) -> None:
-    """Raise a ``ValidationError`` that names every argument that is out of range."""
-    problems = [
-        Problem("InvalidValue", f"{name} must be {rule}, not {value}", {"field": name, "value": value})
-        for name, value, lowest, rule in (
-            ("iterations", iterations, 1, "1 or more"),
-            ("seed", seed, 0, "0 or more"),
-            ("threads", threads, 1, "1 or more"),
-            ("ranks", ranks, 1, "1 or more"),
-        )
-        if value is not None and value < lowest
-    ]
-    if problems:
-        raise ValidationError(problems, source="arguments")
+        return _Session(plan, comm, resources).run(on_iteration)
 
 
 class _Session:
     """One training run on this rank: the arrays, the LP objects and the loop."""
 
-    def __init__(
-        self,
-        case: Case,
-        comm: Communicator,
-        threads: int,
-        failure_directory: Path,
-        storage: Storage,
-        resources: ExitStack,
-    ) -> None:
-        self.case = case
-        self.storage = storage
+    def __init__(self, plan: TrainingPlan, comm: Communicator, resources: ExitStack) -> None:
+        self.case, self.storage, self.threads = plan.case, plan.storage, plan.threads
+        self.failure_directory = plan.failure_directory
         self.comm = comm
-        self.threads = threads
-        self.failure_directory = failure_directory
         self.selection: list[SelectionRecord] = []
         self.cuts_removed = 0
         self.began = time.perf_counter()
@@ -154,13 +92,13 @@ class _Session:
         # What compiles is guarded, so that processes starting together compile once. Ranks that wait for each
         # other must do so outside, or one would wait for the lock and hold up its holder.
         with failing_together(comm), compile_guard("study"):
-            use_threads(threads)
+            use_threads(self.threads)
             self._build()
         require_same_study(comm, *self._study_facts())
         self._allocate(resources)
         with failing_together(comm):
             self.history = self.checkpointer.restore()
-        if storage.resume:
+        if self.storage.resume_from is not None:
             require_same_study(comm, self.pool.num_cuts, self.pool.intercept, self.pool.active)
         with compile_guard(f"train-{comm.backend}"):
             self._draw(0)
@@ -180,8 +118,8 @@ class _Session:
         self.scaled, self.scaling = scale_templates(self.templates)
         self.warm: LoadedCuts | None = None
         if self.storage.warm_start is not None:
-            self.warm = warm_cuts(self.storage.warm_start, case, self.layout, self.templates)
-        self.loaded_before = cuts_loaded_before(self.storage)
+            source, fingerprint = self.storage.warm_start, self.storage.fingerprint
+            self.warm = warm_cuts(source, case, self.layout, self.templates, fingerprint)
 
     def _study_facts(self) -> tuple[Any, ...]:
         """Return everything that the ranks must have in common."""
@@ -197,7 +135,7 @@ class _Session:
         self.loaded_cuts = 0 if self.boundary is None else len(self.boundary.intercepts)
         # Training adds no cuts to the last stage, which boundary cuts are for.
         warm = 0 if self.warm is None else max(len(intercepts) for intercepts, _ in self.warm.cuts)
-        loaded = max(warm, self.loaded_before)
+        loaded = max(warm, self.storage.loaded_before)
         capacity = max(training.iteration_limit * passes + loaded, self.loaded_cuts)
         nodes, states = self.lp.state_col.shape
         handles = np.zeros((self.threads, nodes), np.intp)
@@ -266,7 +204,8 @@ class _Session:
 
     def _draw(self, iteration: int) -> None:
         seed = np.uint64(self.tree.seed)
-        draw_passes(self.sampler, self.lp, self.graph, self.buffers, self.comm.rank, seed, iteration)
+        openings, rank = self.lp.num_openings, self.comm.rank
+        draw_passes(self.sampler, openings, self.graph, self.buffers, rank, seed, iteration)
 
     def run(self, on_iteration: OnIteration | None) -> TrainingResult:
         """Iterate until a stopping rule is met or a rank's callback asks to stop."""
@@ -278,7 +217,7 @@ class _Session:
         reason = rules.check(history, 0.0) if history else None
         while reason is None:
             history.append(self._bounded(self._iterate(len(history))))
-            asked = on_iteration is not None and bool(on_iteration(history[-1]))
+            asked = self._asked_to_stop(on_iteration)
             # All ranks leave at the same boundary: one that left alone would keep the others waiting. So they
             # agree on whether anybody asked, and go by the clock of the one that has trained longest.
             own = np.array([time.perf_counter() - self.began, asked], np.float64)
@@ -286,10 +225,10 @@ class _Session:
             reason = rules.check(history, float(elapsed_s))
             if stop:
                 reason = reason or "graceful_shutdown"
-            planned = self.storage.schedule is not None and reason is not None
-            if planned or reason == "graceful_shutdown" or self.checkpointer.due(len(history)):
-                self.checkpointer.write(self._policy(), history, self.tree.seed, self.scaled[0].cost_scale)
+            if reason is None and self.checkpointer.due(len(history)):
+                self._write_checkpoint()
         policy = self._policy()
+        self._write_last_checkpoint()
         last = history[-1]
         bound = None if self.evaluator is None else self.evaluator.finish(len(history))
         total_time_ms = (time.perf_counter() - self.began) * 1e3
@@ -315,12 +254,39 @@ class _Session:
             timings=tuple(self.timings),
             workers=self._workers(total_time_ms),
             deterministic_bound=bound,
+            policy_mode=self.storage.policy_mode,
         )
+
+    def _asked_to_stop(self, on_iteration: OnIteration | None) -> bool:
+        """Return what the caller's function answers; if it fails, what was trained is kept first."""
+        if on_iteration is None:
+            return False
+        try:
+            return bool(on_iteration(self.history[-1]))
+        except Exception:
+            if self.comm.size == 1:  # other ranks, which would have to take part, know nothing of this
+                self._write_last_checkpoint()
+            raise
+
+    def _write_checkpoint(self) -> None:
+        self.checkpointer.write(self._policy(), self.history, self.tree.seed, self.scaled[0].cost_scale)
+
+    def _write_last_checkpoint(self) -> None:
+        """Keep all that was trained before anything else is done; what cannot be kept becomes a warning.
+
+        The results, which are still to be written, hold the policy too: they must not be given up here.
+        """
+        try:
+            self._write_checkpoint()
+        except OutputError as error:
+            text = f"the last checkpoint was not written, so that this run cannot be resumed: {error.message}"
+            self.warnings += (Problem("CheckpointNotWritten", text, error.context, error.suggestion),)
 
     def _all_warnings(self) -> tuple[Problem, ...]:
         boundary = () if self.boundary is None else self.boundary.warnings
         warm = () if self.warm is None else self.warm.warnings
-        return self.layout.inflow.notes + self.warnings + boundary + warm + self.checkpointer.warnings
+        notes = self.layout.inflow.notes + self.scaling.problems
+        return notes + self.warnings + boundary + warm + self.checkpointer.warnings
 
     def _workers(self, wall_time_ms: float) -> tuple[WorkerInfo, ...]:
         ends = gather_rows(self.comm, np.array([wall_time_ms, *memory_bytes()], np.float64))

@@ -28,7 +28,7 @@ from cobre.comm.launch import launch
 from cobre.native import cache_directory, kernel_cache_stats
 from cobre.sddp.agreement import gather_texts
 from cobre.sddp.entries import entry_of
-from cobre.sddp.training import train
+from cobre.sddp.study import train
 
 LAUNCHED_BACKENDS = ("shm", "tcp")
 _STAGES = 2

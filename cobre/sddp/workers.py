@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,10 @@ from cobre.comm.contract import Communicator
 from cobre.comm.launch import ask, launch
 from cobre.errors import CobreError
 from cobre.sddp.cpus import rank_environment
+from cobre.stop_signals import watched_signals
 
 if TYPE_CHECKING:
-    from cobre.case.model import Case
-    from cobre.sddp.persistence import Storage
+    from cobre.sddp.plan import TrainingPlan
     from cobre.sddp.progress import TrainingResult
     from cobre.sddp.training import OnIteration
 
@@ -22,14 +21,7 @@ _BACKENDS = ("auto", "shm", "tcp")
 
 
 def train_on_ranks(
-    case: Case,
-    ranks: int,
-    *,
-    threads: int,
-    backend: str = "auto",
-    on_iteration: OnIteration | None = None,
-    failure_directory: Path | None = None,
-    storage: Storage | None = None,
+    plan: TrainingPlan, *, backend: str = "auto", on_iteration: OnIteration | None = None
 ) -> TrainingResult:
     """Train a case on several new processes and return the result of rank 0.
 
@@ -38,8 +30,6 @@ def train_on_ranks(
 
     Parameters
     ----------
-    ranks, threads
-        How many processes, and threads of each.
     backend
         ``"shm"`` or ``"tcp"``; ``"auto"`` means shm.
     on_iteration
@@ -63,40 +53,34 @@ def train_on_ranks(
         )
     results = launch(
         _train_rank,
-        ranks,
+        plan.ranks,
         backend="shm" if backend == "auto" else backend,
-        args=(case, threads, on_iteration is not None, failure_directory, storage),
+        args=(plan, on_iteration is not None),
         on_progress=None if on_iteration is None else lambda rank, record: on_iteration(record),
-        environment=rank_environment(threads),
+        environment=rank_environment(plan.threads),
     )
     result: TrainingResult = results[0]
     return result
 
 
 class _StopRequest:
-    """SIGINT or SIGTERM to this rank alone: stop at the end of the iteration; a second one ends it."""
+    """A signal to this rank alone that asks to stop: at the end of the iteration; a second one ends it."""
 
     def __init__(self) -> None:
         self.came = False
-        for number in (signal.SIGINT, signal.SIGTERM):
+        self._watched = watched_signals()
+        for number in self._watched:
             signal.signal(number, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.came = True
-        for other in (signal.SIGINT, signal.SIGTERM):
+        for other in self._watched:
             signal.signal(other, signal.SIG_DFL)
 
 
-def _train_rank(
-    comm: Communicator,
-    case: Case,
-    threads: int,
-    watched: bool,
-    failure_directory: Path | None,
-    storage: Storage | None,
-) -> TrainingResult | None:
+def _train_rank(comm: Communicator, plan: TrainingPlan, watched: bool) -> TrainingResult | None:
     """Train on one rank; rank 0 asks the parent after each iteration whether to go on."""
-    from cobre.sddp.training import train
+    from cobre.sddp.training import train_together
 
     stop = _StopRequest()
 
@@ -104,12 +88,5 @@ def _train_rank(
         asked = watched and comm.rank == 0 and ask(record)
         return asked or stop.came
 
-    result = train(
-        case,
-        communicator=comm,
-        threads=threads,
-        on_iteration=on_iteration,
-        failure_directory=failure_directory,
-        storage=storage,
-    )
+    result = train_together(plan, comm, on_iteration)
     return result if comm.rank == 0 else None

@@ -6,6 +6,7 @@ and stage), never of the order in which things are computed.
 
 from cobre.stochastic.sampler import (
     SamplerArrays,
+    SamplerStruct,
     forward_noise,
     initial_memory,
     make_sampler,
@@ -19,6 +20,7 @@ from cobre.stochastic.tree import OpeningTree, build_opening_tree
 __all__ = [
     "OpeningTree",
     "SamplerArrays",
+    "SamplerStruct",
     "build_opening_tree",
     "forward_noise",
     "initial_memory",

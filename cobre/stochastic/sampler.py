@@ -22,11 +22,11 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
-import cobre.native  # noqa: F401  (sets where compiled code is cached, before the first kernel)
 from cobre.case.model import Case, ScenarioSource
+from cobre.native import array_struct, inner_kernel
 from cobre.stochastic.correlation import correlation_roots
 from cobre.stochastic.entities import CLASSES, NoiseLayout, noise_groups
 from cobre.stochastic.external import library
@@ -148,6 +148,9 @@ class SamplerArrays(NamedTuple):
     ncs_row: F64_2D
     library_size: I64_1D
     memory: F64_3D
+
+
+SamplerStruct = array_struct(SamplerArrays)
 
 
 def make_sampler(
@@ -287,7 +290,7 @@ def noise_length(sampler: SamplerArrays) -> int:
     return int(width + sampler.first_slot[-1])
 
 
-@njit(cache=True, nogil=True)
+@inner_kernel
 def prepare_forward(sampler: SamplerArrays, iteration: int) -> None:
     """Draw what the passes of an iteration share; once before its first :func:`forward_noise`.
 
@@ -317,14 +320,14 @@ def prepare_forward(sampler: SamplerArrays, iteration: int) -> None:
                 fill_owen_halton(seed, sampler.primes, passes, first, out)
 
 
-@njit(cache=True, nogil=True)
+@inner_kernel
 def _drawn(sampler: SamplerArrays, number: int, iteration: int, scenario: int) -> int:
     """Return the scenario or window of a class that a pass takes."""
     seed = _EXTERNAL_SEED if sampler.scheme[number] == EXTERNAL else _HISTORICAL_SEED
     return np.int64(forward_seed(seed, iteration, scenario, 0) % np.uint64(sampler.library_size[number]))
 
 
-@njit(cache=True, nogil=True)
+@inner_kernel
 def initial_memory(sampler: SamplerArrays, iteration: int, scenario: int, out: FloatArray) -> None:
     """Fill the memory of past inflows, by (hydro, K), with which a pass begins."""
     window = 0
@@ -335,7 +338,7 @@ def initial_memory(sampler: SamplerArrays, iteration: int, scenario: int, out: F
             out[hydro, lag] = sampler.memory[window, hydro, lag]
 
 
-@njit(cache=True, nogil=True)
+@inner_kernel
 def forward_noise(
     sampler: SamplerArrays, iteration: int, scenario: int, stage: int, opening: int, eta_out: FloatArray
 ) -> None:
@@ -401,7 +404,7 @@ def forward_noise(
                 eta_out[begin + entity] = rows[row, entity]
 
 
-@njit(cache=True, nogil=True)
+@inner_kernel
 def _fresh_noise(sampler: SamplerArrays, iteration: int, scenario: int, stage: int, out: FloatArray) -> None:
     """Fill the independent noise of the classes drawn out of sample, in the order of noise vectors."""
     position = sampler.fresh_at[stage]
@@ -418,7 +421,7 @@ def _fresh_noise(sampler: SamplerArrays, iteration: int, scenario: int, stage: i
                 out[place] = sampler.fresh[position, row, place]
 
 
-@njit(cache=True, nogil=True)
+@inner_kernel
 def _spread(
     sampler: SamplerArrays,
     stage: int,
@@ -447,7 +450,7 @@ def _spread(
             eta_out[begin + sampler.entity[start + i]] = total
 
 
-@njit(cache=True, nogil=True)
+@inner_kernel
 def realise(sampler: SamplerArrays, stage: int, eta: FloatArray, out: FloatArray) -> None:
     """Make values of what :func:`forward_noise` has drawn, by the arithmetic of the opening tree.
 

@@ -16,6 +16,7 @@ With a communicator the ranks of a host fill one shared array, each some noise g
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ from cobre.stochastic.external import (
     varying,
 )
 from cobre.stochastic.historical import HistoricalWindows, historical_windows
-from cobre.stochastic.openings import fill_openings
+from cobre.stochastic.openings import METHODS, OWEN_SOBOL, QMC_SOBOL, fill_openings, sobol_table
 from cobre.stochastic.par import InflowModel, estimated_correlation, inflow_model
 from cobre.stochastic.statistics import NoiseStatistics, noise_statistics, realise_rows
 
@@ -196,6 +197,24 @@ class _Arrays:
         return self.tables
 
 
+def openings_by_node(case: Case, model: InflowModel) -> NDArray[np.int64]:
+    """Return how many openings each node has, having checked that they can be drawn; draws none.
+
+    Raises
+    ------
+    ValidationError
+        As :func:`build_opening_tree` does, and the sampler of forward passes.
+    """
+    _check_nodes(case, model)
+    generator = _Generator(case, _checked_seed(case.training.tree_seed), model)
+    if case.training.source.scheme("inflow") == "historical":
+        historical_windows(case, model, case.training.source.historical_years)
+    by_sobol = any(METHODS[stage.sampling_method] in (QMC_SOBOL, OWEN_SOBOL) for stage in case.stages)
+    if by_sobol and case.scenarios.noise_openings is None:
+        sobol_table(generator.layout.dimension)
+    return np.array([generator.openings_of(node) for node in case.graph.nodes], np.int64)
+
+
 class _Generator:
     """Makes the openings of stages, in place."""
 
@@ -205,7 +224,6 @@ class _Generator:
         self.layout: NoiseLayout = study_layout(case)
         statistics = noise_statistics(case, model, self.layout)
         self._statistics: NoiseStatistics = follow(case, model, statistics) if following else statistics
-        self._roots: CorrelationRoots = correlation_roots(case, self.layout, study_correlation(case))
         self._windows: HistoricalWindows | None = None
         counts = np.array([stage.num_openings for stage in case.stages], np.int64)
         if case.scenarios.noise_openings is None:
@@ -225,6 +243,10 @@ class _Generator:
         repeats = [False, *(_same_group(a, b) for a, b in zip(case.stages, case.stages[1:], strict=False))]
         self._repeats = np.array(repeats[: len(case.stages)], np.bool_)
         self.group_starts: NDArray[np.int64] = np.flatnonzero(~self._repeats)
+
+    @cached_property
+    def _roots(self) -> CorrelationRoots:
+        return correlation_roots(self._case, self.layout, study_correlation(self._case))
 
     def fill(self, arrays: _Arrays, start: int, stop: int) -> None:
         """Fill the rows of the stages ``start`` to ``stop``; the first does not repeat another."""

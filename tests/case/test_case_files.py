@@ -7,6 +7,7 @@ import pytest
 from case_builder import PATHS, errors_of, only, pick, warnings_of, write_case
 
 from cobre.case import check, layout
+from cobre.case.problems import Reporter
 
 JSON_NAMES = [name for name, path in PATHS.items() if path.endswith(".json")]
 REQUIRED_NAMES = [name for name, path in PATHS.items() if path in layout.REQUIRED]
@@ -145,13 +146,61 @@ def test_retired_files(tmp_path: Path, file: str) -> None:
         ("configs.json", "config.json"),
         ("config.parquet", "config.json"),
         ("Config.json", "config.json"),
-        ("hydros.json", "Move it to system/hydros.json"),
-        ("system/load_factors.json", "Move it to scenarios/load_factors.json"),
+        ("hydros.json", "system/hydros.json is there as well"),
+        ("system/correlation.json", "Move it to scenarios/correlation.json"),
     ],
 )
 def test_unknown_files(tmp_path: Path, file: str, hint: str) -> None:
     problem = only(write_case(tmp_path, extra={file: "{}"}), "SchemaViolation", file=file)
     assert hint in (problem.suggestion or "")
+
+
+def judged(*paths: str, directories: tuple[str, ...] = ()) -> Reporter:
+    """Report on a case of the required files and some more."""
+    reporter = Reporter()
+    layout.judge(frozenset({*layout.REQUIRED, *paths, *directories}), frozenset(directories), reporter)
+    return reporter
+
+
+@pytest.mark.parametrize("meant", layout.OPTIONAL)
+def test_no_file_of_the_format_is_passed_over_under_another_name(meant: str) -> None:
+    folder, _, name = meant.rpartition("/")
+    stem, _, suffix = name.partition(".")
+    places = [folder, "", "data", *layout.DIRECTORIES, f"{folder or 'system'}/2024"]
+    names = [f"{stem}{ending}" for ending in (".csv", ".CSV", ".pq", ".yaml", ".xlsx", "", f".{suffix}.gz")]
+    names += [f"{stem}.{'parquet' if suffix == 'json' else 'json'}", f"{stem}.{suffix.upper()}"]
+    names += [name, name.upper(), name.capitalize(), name.replace("_", "-"), name.replace("_", " ")]
+    for path in {f"{place}/{other}".lstrip("/") for place in places for other in names} - {meant}:
+        (error,) = judged(path).errors
+        assert path in error.message
+        assert meant in f"{error.message} {error.suggestion}", path
+        beside = judged(path, meant)
+        assert len(beside.errors) + len(beside.warnings) == 1, path
+    for path in (meant.partition(".")[0], f"data/{stem}"):
+        (error,) = judged(directories=(path,)).errors
+        assert meant in error.message
+        assert not judged(meant, directories=(path,)).errors
+
+
+def test_backups_and_pictures_of_files_are_no_errors() -> None:
+    assert judged("scenarios/correlation.png", "stages.md", "system/hydros.pdf").warnings == []
+    backup = judged("constraints/hydro_bounds.parquet.bak")
+    assert backup.errors == []
+    assert "constraints/hydro_bounds.parquet" in backup.warnings[0].message
+
+
+def test_folders_are_searched_for_misplaced_files(tmp_path: Path) -> None:
+    names = ("data/line_bounds.parquet", "scenarios/2024/stats/inflow_history.parquet")
+    kept = ("output/correlation.json", "stochastic/correlation.json", "results/stochastic/correlation.json")
+    path = write_case(tmp_path, extra=dict.fromkeys((*names, *kept, "data/other.parquet"), "{}"))
+    assert {problem.context["file"] for problem in errors_of(path)} == set(names)
+
+
+@pytest.mark.parametrize("file", ["constraints/hydro_bounds.parquet", "scenarios/correlation.json"])
+def test_a_folder_in_place_of_a_file(tmp_path: Path, file: str) -> None:
+    path = write_case(tmp_path)
+    (path / file).mkdir(parents=True)
+    assert errors_of(path)[0].context["file"] == file
 
 
 def test_misspelt_required_file_is_named(tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ CURVES = "system/tailrace_curves.parquet"
 LEVELS = ([0.0, 60.0, 200.0], [380.0, 395.0, 409.0], [1.0, 2.0, 4.0])
 
 
-def geometry() -> dict[str, list[Any]]:
+def geometry(curve: tuple[list[float], ...] = LEVELS) -> dict[str, list[Any]]:
     """Return geometry of both plants; the rows are not in order."""
-    rows = [(hydro, *point) for point in zip(*LEVELS, strict=True) for hydro in (4, 1)]
+    rows = [(hydro, *point) for point in zip(*curve, strict=True) for hydro in (4, 1)]
     columns = zip(*rows, strict=True)
     return dict(zip(("hydro_id", "volume_hm3", "height_m", "area_km2"), map(list, columns), strict=True))
 
@@ -150,6 +150,39 @@ def test_every_range_has_a_fit_of_its_own(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         case.production[2][0].planes, fit_planes(function(), FitWindow(0.0, 200.0, 100.0)).planes
     )
+
+
+@pytest.mark.parametrize(
+    ("window", "ends"),
+    [
+        # Half a percent of the useful storage (190 hm3) or 1 hm3 to either side, within the geometry.
+        ({"volume_min_hm3": 80.0, "volume_max_hm3": 80.0}, (79.0, 81.0)),
+        ({"volume_min_percentile": 0.5, "volume_max_percentile": 0.5}, (104.0, 106.0)),
+        ({"volume_min_hm3": 300.0, "volume_max_hm3": 400.0}, (199.0, 200.0)),
+        ({"volume_min_hm3": 300.0}, (199.0, 200.0)),
+        ({"volume_max_hm3": 0.0}, (0.0, 1.0)),
+    ],
+)
+def test_a_single_storage_keeps_the_slope_of_the_head(
+    tmp_path: Path, window: dict[str, float], ends: tuple[float, float]
+) -> None:
+    model = {"model": "fpha", "fpha_config": {"source": "computed", "fitting_window": window}}
+    case = load(write_case(tmp_path, {GEOMETRY: geometry()}, hydros=upper(), production=models(model)))
+    expected = fit_planes(function(), FitWindow(*ends, 100.0, 2)).planes
+    np.testing.assert_allclose(case.production[0][0].planes, expected, rtol=1e-12)
+    assert (expected[:, 1] > 0.0).any()
+
+
+@pytest.mark.parametrize("at", [30.0, 100.0, 150.0])
+def test_a_geometry_of_one_point_is_a_constant_forebay(tmp_path: Path, at: float) -> None:
+    window = {"volume_min_hm3": at, "volume_max_hm3": at}
+    model = {"model": "fpha", "fpha_config": {"source": "computed", "fitting_window": window}}
+    curve = ([100.0], [380.0], [2.0])
+    case = load(write_case(tmp_path, {GEOMETRY: geometry(curve)}, hydros=upper(), production=models(model)))
+    head = Head(GeometryCurve(*curve), PolynomialCurve((300.0, 0.01)), 0.03)
+    expected = fit_planes(ProductionFunction(head, 0.92), FitWindow(100.0, 100.0, 100.0)).planes
+    np.testing.assert_array_equal(case.production[0][0].planes, expected)
+    assert (expected[:, 1] == 0.0).all()
 
 
 def test_one_fit_whatever_the_reported_productivity(tmp_path: Path) -> None:
@@ -299,6 +332,17 @@ def test_tailrace_follows_the_level_downstream(
         free = fit_planes(function(300.0, 0.0), window).planes
         assert case.production[0][0].planes[:, 2].max() < free[:, 2].max()
         assert case.production[0][0].planes[:, 3].min() < 0.0
+
+
+def test_the_one_family_of_a_plant_needs_no_level(tmp_path: Path) -> None:
+    rows = curves(downstream_reference_level_m=[None] * 3)
+    table = {name: column[:1] for name, column in rows.items()}
+    table["downstream_reference_level_m"] = pa.array([None], pa.float64())
+    path = write_case(
+        tmp_path, {GEOMETRY: geometry(), CURVES: table}, hydros=upper(), production=models(COMPUTED)
+    )
+    expected = fit_planes(function(300.0, 0.0), FitWindow(0.0, 200.0, 100.0)).planes
+    np.testing.assert_allclose(load(path).production[0][0].planes, expected, rtol=1e-12, atol=1e-14)
 
 
 def test_evaporation(tmp_path: Path) -> None:
@@ -502,6 +546,7 @@ def test_faulty_keys(tmp_path: Path, place: str, value: Any, kind: str, field: s
         ({"outflow_max_m3s": [0.0, 100.0, 500.0]}, "outflow_max_m3s"),
         ({"downstream_reference_level_m": [380.0, 400.0, 401.0]}, "downstream_reference_level_m"),
         ({"downstream_reference_level_m": [400.0, 400.0, 400.0]}, "downstream_reference_level_m"),
+        ({"downstream_reference_level_m": [None, 400.0, 400.0]}, "downstream_reference_level_m"),
         ({"coefficient_4": [0.0, None, 0.0]}, "coefficient_4[row 1]"),
         ({"outflow_min_m3s": [-1.0, 0.0, 100.0]}, "outflow_min_m3s[row 0]"),
     ],

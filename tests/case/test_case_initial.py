@@ -195,8 +195,8 @@ def test_lead_longer_than_the_study(tmp_path: Path) -> None:
     windows = [JANUARY, FEBRUARY, ("2024-03-01", "2024-04-01", 9.0)]
     path = write_case(tmp_path / "a", thermals=ahead(lead_stages=4), initial=committed(*windows))
     only(path, "BusinessRuleViolation", rule="5a.14", value=4)
-    path = write_case(tmp_path / "b", thermals=ahead(lead_time_hours=1e300), initial=committed(*windows))
-    only(path, "BusinessRuleViolation", rule="5a.14", value=1e300)
+    path = write_case(tmp_path / "b", thermals=ahead(lead_time_hours=1e14), initial=committed(*windows))
+    only(path, "BusinessRuleViolation", rule="5a.14", value=1e14)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,15 @@ def test_help_tells_the_exit_codes(command, capsys):
     assert "130" in text
 
 
+@pytest.mark.parametrize("command", ["train", "launch", None])
+def test_help_shows_flags_without_a_type(command, capsys):
+    assert main([*filter(None, [command]), "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "bool" not in text.lower()
+    if command == "launch":
+        assert "Put [rank] before each line" in text
+
+
 def test_help_of_train_names_every_option(capsys):
     assert main(["train", "--help"]) == 0
     text = capsys.readouterr().out

@@ -59,7 +59,7 @@ def test_without_plotly_the_rest_works(estimated, tmp_path, monkeypatch, capsys)
     assert main(["stochastic", str(estimated), "--output", str(out), "--output-format", "json"]) == 0
     envelope = strict_json(capsys.readouterr().out)
     (warning,) = [item for item in envelope["warnings"] if item["kind"] == "ReportExtraMissing"]
-    assert "pip install 'cobre[report]'" in warning["suggestion"]
+    assert "pip install 'cobre-sddp[report]'" in warning["suggestion"]
     assert not (out / "stochastic.html").exists()
     assert (out / "stochastic" / "noise_openings.parquet").exists()
     assert len(envelope["data"]["files"]) == len(list((out / "stochastic").iterdir()))

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from cobre.comm.config import DEFAULT_HEARTBEAT_S, DEFAULT_SILENCE_S
 from cobre.comm.shm_layout import R_PID, RANK_WORDS, RANKS
-from cobre.comm.tcp import HEARTBEAT_S, SILENCE_S
 from cobre.comm.tcp_handshake import (
     ACK_BYTES,
     CHALLENGE_BYTES,
@@ -30,7 +30,6 @@ from cobre.comm.tcp_handshake import (
     Refusal,
     configuration_digest,
     hello,
-    key_of,
     new_nonce,
     read_challenge,
 )
@@ -242,14 +241,13 @@ class TcpJob(Job):
 from cobre.comm.config import TcpConfig
 from cobre.comm.tcp import TcpCommunicator
 
-def connect(heartbeat_s=None, silence_s=None, **changes):
+def connect(**changes):
     global made
     values = dict(rank=rank, size=size, port=job["port"], token=bytes.fromhex(job["token"]), timeout_s=40.0)
     if rank == 0 and made == 0:  # later on it opens the port itself
         values["listener_fd"] = job["listener"]
     made += 1
-    pace = {} if silence_s is None else dict(heartbeat_s=heartbeat_s, silence_s=silence_s)
-    return TcpCommunicator(TcpConfig("127.0.0.1", **{**values, **job["config"], **changes}), **pace)
+    return TcpCommunicator(TcpConfig("127.0.0.1", **{**values, **job["config"], **changes}))
 """
 
     def __init__(self, size: int, body: str, **config: object) -> None:
@@ -272,8 +270,8 @@ def connect(heartbeat_s=None, silence_s=None, **changes):
         """Return what a rank of this job knows, with changes."""
         values = {
             "size": self.size,
-            "key": key_of(self.token),
-            "configuration": configuration_digest(HEARTBEAT_S, SILENCE_S),
+            "key": self.token,
+            "configuration": configuration_digest(DEFAULT_HEARTBEAT_S, DEFAULT_SILENCE_S),
         }
         return Identity(**{**values, **changes})  # type: ignore[arg-type]
 

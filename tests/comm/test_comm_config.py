@@ -12,7 +12,9 @@ from cobre.comm.environment import shm_config, tcp_config
 from cobre.comm.transports import ShmTransport, TcpTransport
 from cobre.errors import ValidationError
 
-TCP = {"COBRE_TCP_COORDINATOR": "node1", "COBRE_TCP_RANK": "1", "COBRE_TCP_SIZE": "2"}
+TOKEN = "a secret of thirty-two characters"
+PLACE = {"COBRE_TCP_COORDINATOR": "node1", "COBRE_TCP_RANK": "1", "COBRE_TCP_SIZE": "2"}
+TCP = {**PLACE, "COBRE_TCP_TOKEN": TOKEN}
 SHM = {"COBRE_SHM_NAME": "/job", "COBRE_SHM_RANK": "1", "COBRE_SHM_SIZE": "2"}
 
 
@@ -22,7 +24,7 @@ def settings_of(error):
 
 def test_defaults():  # SEL-04, SEL-06
     tcp = tcp_config(TCP)
-    assert tcp == TcpConfig("node1", 1, 2, 29500, "127.0.0.1", 30.0, 3600.0, None, None)
+    assert tcp == TcpConfig("node1", 1, 2, 29500, "127.0.0.1", 30.0, 3600.0, TOKEN.encode(), None, 1.0, 30.0)
     assert shm_config(SHM) == ShmConfig("/job", 1, 2, 60.0, 3600.0, None, DEFAULT_CAPACITY_BYTES)
 
 
@@ -34,19 +36,22 @@ def test_every_variable_is_honoured():
             "COBRE_TCP_BIND_ADDR": "0.0.0.0",
             "COBRE_TCP_CONNECT_TIMEOUT_MS": "1500",
             "COBRE_TCP_TIMEOUT_SECS": "2.5",
-            "COBRE_TCP_TOKEN": "secret",
             "COBRE_TCP_LISTENER_FD": "7",
+            "COBRE_TCP_HEARTBEAT_SECS": "0.5",
+            "COBRE_TCP_SILENCE_SECS": "90",
         }
     )
-    assert tcp == TcpConfig("node1", 1, 2, 4711, "0.0.0.0", 1.5, 2.5, b"secret", 7)
+    assert tcp == TcpConfig("node1", 1, 2, 4711, "0.0.0.0", 1.5, 2.5, TOKEN.encode(), 7, 0.5, 90.0)
     shm = shm_config(
         {
             **SHM,
             "COBRE_SHM_CONNECT_TIMEOUT_MS": "2500",
             "COBRE_SHM_TIMEOUT_SECS": "3",
             "COBRE_SHM_NONCE": "0f" * 16,
+            "COBRE_SHM_SEGMENT": "/proc/1/fd/2",
         }
     )
+    assert shm.segment == "/proc/1/fd/2"
     assert (shm.connect_timeout_s, shm.timeout_s, shm.nonce) == (2.5, 3.0, b"\x0f" * 16)
 
 
@@ -97,7 +102,7 @@ def test_conflicting_ports_are_refused():
 
 
 def test_rank_0_needs_no_coordinator():  # SEL-05
-    config = tcp_config({"COBRE_TCP_RANK": "0", "COBRE_TCP_SIZE": "2"})
+    config = tcp_config({"COBRE_TCP_RANK": "0", "COBRE_TCP_SIZE": "2", "COBRE_TCP_TOKEN": TOKEN})
     assert (config.rank, config.coordinator) == (0, "127.0.0.1")
 
 
@@ -121,19 +126,19 @@ def test_nonce(nonce):
 @pytest.fixture
 def token_file(tmp_path):
     path = tmp_path / "token"
-    path.write_text("secret\n")
+    path.write_text(TOKEN + "\n")
     path.chmod(0o600)
     return path
 
 
 def read_token(path):
-    return tcp_config({**TCP, "COBRE_TCP_TOKEN_FILE": str(path)}).token
+    return tcp_config({**PLACE, "COBRE_TCP_TOKEN_FILE": str(path)}).token
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400])
 def test_token_file(token_file, mode):
     token_file.chmod(mode)
-    assert read_token(token_file) == b"secret"
+    assert read_token(token_file) == TOKEN.encode()
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o602])
@@ -159,13 +164,20 @@ def test_token_files_that_are_none(tmp_path, token_file):
             read_token(token_file)
 
 
+def test_a_short_token_is_named_by_its_variable():
+    with pytest.raises(ValidationError, match="at least 16 bytes") as caught:
+        tcp_config({**PLACE, "COBRE_TCP_TOKEN": "short"})
+    assert settings_of(caught.value) == ["COBRE_TCP_TOKEN"]
+    assert "short" not in str(caught.value)
+
+
 def test_one_token_only(token_file):
     with pytest.raises(ValidationError, match="both set"):
-        tcp_config({**TCP, "COBRE_TCP_TOKEN": "a", "COBRE_TCP_TOKEN_FILE": str(token_file)})
+        tcp_config({**TCP, "COBRE_TCP_TOKEN": TOKEN, "COBRE_TCP_TOKEN_FILE": str(token_file)})
 
 
 def test_secrets_are_not_shown():  # 10.6
-    assert "hidden" not in repr(TcpConfig("a", 0, 1, token=b"hidden"))
+    assert "hidden" not in repr(TcpConfig("a", 0, 1, token=b"hidden" * 3))
     assert "hidden" not in repr(ShmConfig("/a", 0, 1, nonce=b"hidden..........."[:16]))
 
 
@@ -188,13 +200,18 @@ def test_secrets_are_not_shown():  # 10.6
         ({"timeout_s": "60"}, ["timeout_s"]),
         ({"token": b""}, ["token"]),
         ({"token": "text"}, ["token"]),
+        ({"token": b"fifteen bytes.."}, ["token"]),
+        ({"token": None}, ["token"]),
+        ({"heartbeat_s": 0}, ["heartbeat_s"]),
+        ({"silence_s": "10"}, ["silence_s"]),
+        ({"silence_s": 2.9}, ["silence_s"]),
         ({"listener_fd": -1}, ["listener_fd"]),
         ({"port": 0, "rank": 5, "token": b""}, ["rank", "port", "token"]),
     ],
 )
 def test_wrong_tcp_configurations(fields, settings):
     with pytest.raises(ValidationError) as caught:
-        TcpConfig(**{"coordinator": "node1", "rank": 0, "size": 2, **fields})
+        TcpConfig(**{"coordinator": "node1", "rank": 0, "size": 2, "token": TOKEN.encode(), **fields})
     assert settings_of(caught.value) == settings
 
 
@@ -213,6 +230,7 @@ def test_wrong_tcp_configurations(fields, settings):
         ({"capacity_bytes": 1.5}, ["capacity_bytes"]),
         ({"timeout_s": -1, "size": 0}, ["size", "timeout_s"]),
         ({"connect_timeout_s": 0}, ["connect_timeout_s"]),
+        ({"segment": "/etc/passwd"}, ["segment"]),
     ],
 )
 def test_wrong_shm_configurations(fields, settings):

@@ -74,7 +74,12 @@ NO_LAUNCHES = {
     "digits without end": {"PMI_RANK": "0", "PMI_SIZE": "9" * 5000},
     "pmix without namespace": {"PMIX_RANK": "0"},
 }
-TCP = {"COBRE_TCP_COORDINATOR": "node1", "COBRE_TCP_RANK": "1", "COBRE_TCP_SIZE": "2"}
+TCP = {
+    "COBRE_TCP_COORDINATOR": "node1",
+    "COBRE_TCP_RANK": "1",
+    "COBRE_TCP_SIZE": "2",
+    "COBRE_TCP_TOKEN": "a secret of thirty-two characters",
+}
 SHM = {"COBRE_SHM_NAME": "/job", "COBRE_SHM_RANK": "0", "COBRE_SHM_SIZE": "2"}
 
 
@@ -235,16 +240,20 @@ def test_tcp_joins_processes_of_an_mpi_launcher(no_mpi4py):
 @pytest.mark.parametrize(
     ("backend", "variables", "missing"),
     [
-        ("tcp", {}, ("COBRE_TCP_COORDINATOR", "COBRE_TCP_RANK", "COBRE_TCP_SIZE")),
-        ("tcp", {"COBRE_TCP_RANK": "1"}, ("COBRE_TCP_COORDINATOR", "COBRE_TCP_SIZE")),
-        ("tcp", {"COBRE_TCP_RANK": "0"}, ("COBRE_TCP_SIZE",)),
+        ("tcp", {}, ("COBRE_TCP_COORDINATOR", "COBRE_TCP_RANK", "COBRE_TCP_SIZE", "COBRE_TCP_TOKEN")),
+        ("tcp", {"COBRE_TCP_RANK": "1"}, ("COBRE_TCP_COORDINATOR", "COBRE_TCP_SIZE", "COBRE_TCP_TOKEN")),
+        ("tcp", {"COBRE_TCP_RANK": "0"}, ("COBRE_TCP_SIZE", "COBRE_TCP_TOKEN")),
         ("shm", {}, ("COBRE_SHM_NAME", "COBRE_SHM_RANK", "COBRE_SHM_SIZE")),
         ("shm", {"COBRE_SHM_NAME": "/x", "COBRE_SHM_RANK": ""}, ("COBRE_SHM_RANK", "COBRE_SHM_SIZE")),
         # a launch of several that lacks its trigger is no launch of one
-        ("auto", {"COBRE_TCP_SIZE": "2"}, ("COBRE_TCP_COORDINATOR", "COBRE_TCP_RANK")),
-        ("auto", {"COBRE_TCP_SIZE": "2", "COBRE_TCP_RANK": "0"}, ("COBRE_TCP_COORDINATOR",)),
+        ("auto", {"COBRE_TCP_SIZE": "2"}, ("COBRE_TCP_COORDINATOR", "COBRE_TCP_RANK", "COBRE_TCP_TOKEN")),
+        (
+            "auto",
+            {"COBRE_TCP_SIZE": "2", "COBRE_TCP_RANK": "0"},
+            ("COBRE_TCP_COORDINATOR", "COBRE_TCP_TOKEN"),
+        ),
         ("auto", {"COBRE_SHM_SIZE": "2"}, ("COBRE_SHM_NAME", "COBRE_SHM_RANK")),
-        ("auto", {"COBRE_TCP_COORDINATOR": "a"}, ("COBRE_TCP_RANK", "COBRE_TCP_SIZE")),
+        ("auto", {"COBRE_TCP_COORDINATOR": "a"}, ("COBRE_TCP_RANK", "COBRE_TCP_SIZE", "COBRE_TCP_TOKEN")),
     ],
 )
 def test_every_missing_variable_is_named(monkeypatch, backend, variables, missing):  # ERR-03, SEL-05

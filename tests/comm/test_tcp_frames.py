@@ -29,7 +29,6 @@ from cobre.comm.tcp_handshake import (
     decode_host,
     encode_host,
     hello,
-    key_of,
     new_nonce,
     read_ack_header,
     read_challenge,
@@ -40,7 +39,7 @@ from cobre.comm.tcp_kernel import scratch_bytes
 from cobre.comm.tcp_watch import Link
 from cobre.comm.tcp_wire import HEADER_BYTES, FrameError, Header, Tag, dtype_code, first_word
 
-IDENTITY = Identity(4, key_of(b"a secret"), configuration_digest(1.0, 10.0))
+IDENTITY = Identity(4, b"a secret", configuration_digest(1.0, 10.0))
 WHO = Hello(3, Channel.CONTROL, "node-7")
 
 
@@ -113,7 +112,6 @@ def test_proofs_cannot_be_played_back():
     ("identity", "who", "reason"),
     [
         (Identity(4, b"another secret", IDENTITY.configuration), WHO, Refusal.TOKEN),
-        (Identity(4, key_of(None), IDENTITY.configuration), WHO, Refusal.TOKEN),
         (Identity(5, IDENTITY.key, IDENTITY.configuration), WHO, Refusal.SIZE),
         (Identity(4, IDENTITY.key, configuration_digest(2.0, 10.0)), WHO, Refusal.CONFIGURATION),
         (IDENTITY, Hello(0, Channel.DATA, ""), Refusal.RANK),
@@ -170,7 +168,7 @@ class Rank:
         self.peer, end = socket.socketpair()
         self.control = socket.socketpair()
         self.end = end
-        config = TcpConfig("127.0.0.1", rank, 2, timeout_s=0.2)
+        config = TcpConfig("127.0.0.1", rank, 2, timeout_s=0.2, token=bytes(16))
         link = Link(1 - rank, end, self.control[0])
         self.state = tcp._new_state(config, [link])
         self.scratch = np.zeros(scratch_bytes(rank, 1), np.uint8)

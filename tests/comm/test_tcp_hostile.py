@@ -13,7 +13,7 @@ import pytest
 from rank_jobs import TcpJob, receive, refusal_code
 
 from cobre.comm.config import TcpConfig
-from cobre.comm.errors import InitializationFailed, MissingConfiguration
+from cobre.comm.errors import InitializationFailed
 from cobre.comm.tcp import TcpCommunicator
 from cobre.comm.tcp_handshake import (
     ACK_BYTES,
@@ -27,8 +27,11 @@ from cobre.comm.tcp_handshake import (
     new_nonce,
     read_challenge,
 )
-from cobre.comm.tcp_rendezvous import HANDSHAKE_S, LARGEST_PENDING, Coordinator, is_loopback
+from cobre.comm.tcp_rendezvous import HANDSHAKE_S, LARGEST_PENDING, Coordinator
 from cobre.comm.tcp_wire import HEADER_BYTES, Header, Tag
+from cobre.errors import ValidationError
+
+TOKEN = secrets.token_bytes(32)
 
 WORKING = """
 if rank == size - 1:
@@ -161,7 +164,7 @@ def test_memory_stays_flat_under_strangers():
 
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
     job = TcpJob(2, "")
-    coordinator = Coordinator(listener, job.identity(), "here", 60.0)
+    coordinator = Coordinator(listener, job.identity(), "here", 60.0, 30.0)
     stop = threading.Event()
     port = listener.getsockname()[1]
     failure: list[BaseException] = []
@@ -224,47 +227,41 @@ def test_a_worker_that_sends_nonsense_in_a_collective(frame):
         assert said[1] == "CollectiveFailed: barrier: rank 1 sent what makes no sense"
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.1"])
-def test_addresses_that_others_can_reach_need_a_token(address):  # 10.6
-    with pytest.raises(MissingConfiguration) as caught:
-        TcpCommunicator(TcpConfig("127.0.0.1", 0, 2, bind_addr=address))
-    assert caught.value.missing_vars == ("COBRE_TCP_TOKEN",)
-    with pytest.raises(MissingConfiguration):
-        TcpCommunicator(TcpConfig("192.0.2.1", 1, 2))
+@pytest.mark.parametrize("token", [None, b"", b"fifteen bytes.."])
+def test_no_job_without_a_token_that_nobody_guesses(token):  # 10.6: loopback included
+    with pytest.raises(ValidationError, match="token"):
+        TcpConfig("127.0.0.1", 0, 2, token=token)
 
 
-def test_an_inherited_listener_is_held_to_the_same_rule():
-    with socket.create_server(("0.0.0.0", 0)) as listener:
-        port = listener.getsockname()[1]
-        config = TcpConfig("127.0.0.1", 0, 2, port=port, listener_fd=listener.detach())
-    with pytest.raises(MissingConfiguration):
-        TcpCommunicator(config)
-    socket.create_server(("127.0.0.1", port)).close()  # it was closed
+def test_a_job_of_one_rank_needs_no_token():
+    with TcpCommunicator(TcpConfig("127.0.0.1", 0, 1)) as comm:
+        comm.barrier()
 
 
-def test_what_is_a_loopback_address():
-    assert is_loopback("127.0.0.1")
-    assert is_loopback("127.8.9.10")
-    assert is_loopback("::1")
-    assert is_loopback("localhost")
-    for address in ("0.0.0.0", "::", "192.0.2.7", "10.0.0.1", "no-such-host.invalid"):
-        assert not is_loopback(address)
+def test_a_process_of_the_same_host_takes_no_rank_without_the_token():
+    body = "comm = connect()\nsay('up')\ncomm.barrier()\ncomm.close()\n"
+    with TcpJob(2, body) as job:
+        job.start(0)
+        for guess in (b"cobre tcp without a token", b"\0" * 16, job.token[:-1] + b"\0"):
+            assert refusal_code(job.pose(job.identity(key=guess), 1)) == Refusal.TOKEN
+        job.start(1)
+        job.finish()
 
 
 def test_a_port_that_is_taken():
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(InitializationFailed, match=f"cannot listen on 127.0.0.1 port {port}"):
-            TcpCommunicator(TcpConfig("127.0.0.1", 0, 2, port=port))
+            TcpCommunicator(TcpConfig("127.0.0.1", 0, 2, port=port, token=TOKEN))
 
 
 def test_a_descriptor_that_is_no_listener(tmp_path):
     with (tmp_path / "file").open("w") as file:
-        config = TcpConfig("127.0.0.1", 0, 2, listener_fd=file.fileno())
+        config = TcpConfig("127.0.0.1", 0, 2, listener_fd=file.fileno(), token=TOKEN)
         with pytest.raises(InitializationFailed, match="no listening socket"):
             TcpCommunicator(config)
 
 
 def test_the_token_is_not_shown():
-    config = TcpConfig("127.0.0.1", 0, 2, token=b"very secret")
+    config = TcpConfig("127.0.0.1", 0, 2, token=b"a very secret token")
     assert "secret" not in repr(config)

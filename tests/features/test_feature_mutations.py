@@ -5,14 +5,17 @@ The number of copies is ``COBRE_TEST_MUTATIONS`` (300 unless it is set).
 
 import contextlib
 import json
+import math
 import os
 
+import pyarrow as pa
 import pytest
 from feature_files import table
 from mutations import Documents, Mutant, random_mutants
 from rich_case import rich_files
 
 from cobre.case import Case, build
+from cobre.case.format.parquet import PARQUET_FILES
 from cobre.errors import CobreError, Problem, ValidationError
 from cobre.lp import measure_stages
 
@@ -78,3 +81,36 @@ def test_mutated_cases_give_problems_only(part: int) -> None:
     assert outcome(documents)[1] == []
     accepted = sum(judge(mutant) for mutant in random_mutants(documents, COUNT // PARTS, seed=part))
     assert 0 < accepted < COUNT // PARTS
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_no_column_of_values_takes_what_is_no_number(bad: float) -> None:
+    """Null in an optional column means "not given"; NaN and infinity are refused, by row and entity."""
+    documents = rich_documents()
+    spoilt: list[tuple[str, str]] = []
+    for path, file in PARQUET_FILES.items():
+        if path not in documents:
+            continue
+        for column in file.columns:
+            if column.type == "float64":
+                documents[path] = _with_first_cell(documents[path], column.name, bad)
+                spoilt.append((path, column.name))
+    errors = outcome(documents)[1]
+    assert len(spoilt) > 60
+    for path, name in spoilt:
+        found = [
+            problem
+            for problem in errors
+            if problem.context["file"] == path
+            and f": {name} " in problem.message
+            and " in row 0 " in problem.message
+        ]
+        assert found, (path, name)
+        assert all(problem.context["entity"] and problem.suggestion for problem in found), (path, name)
+
+
+def _with_first_cell(content: pa.Table, name: str, value: float) -> pa.Table:
+    """Return the table with another first cell in a column, which is added where it is absent."""
+    given = content.column(name).to_pylist() if name in content.column_names else [None] * content.num_rows
+    rest = content.drop_columns([name]) if name in content.column_names else content
+    return rest.append_column(name, pa.array([value, *given[1:]], pa.float64()))

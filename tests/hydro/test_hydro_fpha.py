@@ -65,16 +65,61 @@ def test_fit_follows_its_definition(tailrace: PolynomialCurve | PiecewiseCurve) 
     assert fit.alpha == pytest.approx(alpha, rel=1e-9)
     order = np.lexsort((slopes[:, 1], -slopes[:, 2]))
     np.testing.assert_allclose(fit.planes[:, :3], alpha * slopes[order], rtol=0, atol=1e-8)
-    # The slope in spillage is a secant at the largest flow on the face, not scaled by alpha.
+    # The slope in spillage is that of a line through nine points, where the face has most power, not scaled
+    # by alpha.
+    spilt = np.linspace(0.0, 100.0, 9)
     for plane in fit.planes:
         on_face = np.flatnonzero(
             np.abs(plane[:3] @ [1.0 + 0 * storage, storage, flow] / alpha - exact) < 1e-6
         )
-        top = on_face[flow[on_face] == flow[on_face].max()]
-        secant = (function.power(storage[top], flow[top], 100.0) - exact[top]) / 100.0
-        assert plane[3] == pytest.approx(min(secant.min(), 0.0), abs=1e-12)
+        top = on_face[np.argmax(exact[on_face])]
+        slope = np.polyfit(spilt, function.power(storage[top], flow[top], spilt), 1)[0]
+        assert plane[3] == pytest.approx(min(slope, 0.0), abs=1e-12)
     assert (fit.planes[:, 1] >= 0.0).all()
     assert (fit.planes[:, 3] <= 0.0).all()
+
+
+# A plant of at most 100 MW and its planes by cobre-rs 0.18.0.
+CAPPED = ProductionFunction(
+    Head(
+        GeometryCurve([100.0, 400.0, 1000.0], [300.0, 320.0, 340.0], [10.0, 20.0, 30.0]),
+        PolynomialCurve((250.0, 0.02, -2e-5, 3e-8)),
+        loss_factor=0.02,
+    ),
+    0.9,
+)
+CAPPED_PLANES = [
+    [0.0, 0.0, 0.7629597189438163, -0.007142572709999989],
+    [-0.08342025180105322, 0.0008342025180104966, 0.7479440736196273, -0.014696135369999974],
+    [-2.11733026030792, 0.021173302603079175, 0.5648921728540094, -0.02324472633000006],
+    [-2.685242831451715, 0.026852428314517146, 0.5393361071525383, -0.02324472633000006],
+    [28.583958514156873, 0.0, 0.46961231114015306, -0.023244726330000024],
+    [-5.712085715335689, 0.05712085715335695, 0.44853082063601896, -0.023244726330000066],
+    [-7.598502022825311, 0.07598502022825317, 0.42023457602367464, -0.023244726330000017],
+    [-7.51508177102428, 0.08265864037233703, 0.405218930699486, -0.023244726330000017],
+    [-6.4571558958298345, 0.08568128573003543, 0.39161702658984315, -0.023244726330000017],
+    [-4.5132617258296746, 0.08568128573003544, 0.37865773212317544, -0.023244726330000017],
+    [4.885569689252117, 0.05712085715335696, 0.3778797846054335, -0.03337238393999994],
+    [-4.340384499664781, 0.08550840850387056, 0.3778797846054335, -0.03337238393999994],
+    [41.9643950168309, 0.02685242831451715, 0.24167185483065431, -0.03337238393999994],
+    [99.02580518517983, 0.0, 0.0, -0.03337238393999997],
+]
+
+
+def test_power_is_capped_before_planes_are_fitted() -> None:
+    fit = fit_planes(CAPPED, FitWindow(100.0, 1000.0, 200.0, max_generation_mw=100.0))
+    order = np.lexsort((fit.planes[:, 1], -fit.planes[:, 2].round(9)))
+    np.testing.assert_allclose(fit.planes[order], CAPPED_PLANES, rtol=1e-9, atol=1e-12)
+    storage, flow = grid(FitWindow(100.0, 1000.0, 200.0))
+    exact = np.minimum(CAPPED.power(storage, flow), 100.0)
+    gap = np.abs(lowest(fit.planes, storage, flow) - exact)
+    assert (fit.max_deviation_mw, fit.mean_power_mw) == (
+        pytest.approx(gap.max()),
+        pytest.approx(exact.mean()),
+    )
+    # Without the cap the planes of high flow lie far above what the plant can give.
+    free = fit_planes(CAPPED, FitWindow(100.0, 1000.0, 200.0))
+    assert lowest(free.planes, storage, flow).max() > 1.2 * 100.0
 
 
 def test_quality_is_that_of_the_planes() -> None:
@@ -132,12 +177,21 @@ def test_reduction_by_angle() -> None:
     )
     assert reduce_by_angle(planes, 0.0).tolist() == planes.tolist()
     # The planes in the middle enclose 0.6 degrees; the first goes through the origin and stays.
+    middle = planes[1:3].mean(axis=0)
+    np.testing.assert_allclose(reduce_by_angle(planes, 2.0), [planes[0], middle, planes[3]], rtol=1e-14)
     np.testing.assert_allclose(
-        reduce_by_angle(planes, 2.0), [planes[0], [1.0, 0.01, 0.89, -0.1], planes[3]], rtol=1e-14
+        reduce_by_angle(planes, 90.0), [planes[0], (middle + planes[3]) / 2.0], rtol=1e-14
     )
-    np.testing.assert_allclose(
-        reduce_by_angle(planes, 90.0), [planes[0], planes[1:].mean(axis=0)], rtol=1e-14
+
+
+def test_neighbours_are_alike_in_storage() -> None:
+    # By falling slope in storage: each becomes the mean of it and of what was merged before, as in cobre-rs.
+    planes = np.array(
+        [[-4.0, 0.30, 0.40, 0.0], [-3.0, 0.28, 0.41, 0.0], [-2.0, 0.26, 0.42, -0.1], [9.0, 0.02, 0.41, 0.0]]
     )
+    merged = 0.25 * planes[0] + 0.25 * planes[1] + 0.5 * planes[2]
+    for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
+        np.testing.assert_allclose(reduce_by_angle(planes[order], 8.0), [merged, planes[3]], rtol=1e-14)
 
 
 def test_reduction_by_distance() -> None:

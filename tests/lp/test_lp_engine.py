@@ -1,6 +1,7 @@
 """The HiGHS engine from nopython code, against independent solves of the same LPs."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,15 @@ from studies import cascade_study
 
 from cobre.lp import StageTemplate, build_templates, scale_templates
 from cobre.lp import arrays as lp_arrays
-from cobre.lp.engine import OK, opening_noise, outgoing_state, solve_one, solve_openings
-from cobre.lp.highs import HighsModel
+from cobre.lp.engine import (
+    OK,
+    RIGHT_HAND_SIDE_REFUSED,
+    opening_noise,
+    outgoing_state,
+    solve_one,
+    solve_openings,
+)
+from cobre.lp.highs import SMALLEST_COEFFICIENT, HighsModel
 from cobre.stochastic import build_opening_tree
 
 
@@ -31,14 +39,24 @@ def write_state(lp, work, worker, stage, out):
     outgoing_state(lp, work, worker, stage, out)
 
 
+def in_unit(template: StageTemplate, cost_scale: float) -> StageTemplate:
+    """Put the costs of a template in another unit, without asking whether the solver can tell them from 0."""
+    cost, lower = template.cost * (template.cost_scale / cost_scale), template.col_lower.copy()
+    cost[template.theta_col] = template.discount
+    lower[template.theta_col] *= template.cost_scale / cost_scale
+    return replace(template, cost=cost, col_lower=lower, cost_scale=cost_scale)
+
+
 class Engine:
     """LP objects and workspaces of a small study, for two workers and three passes."""
 
     CAPACITY = 8
 
-    def __init__(self, resources: ExitStack, scaled: bool) -> None:
+    def __init__(self, resources: ExitStack, scaled: bool, cost_scale: float | None = None) -> None:
         case = cascade_study(hydros=5, thermals=6, stages=3, openings=6, seed=3)
         self.templates = build_templates(case, build_opening_tree(case))
+        if cost_scale is not None:
+            self.templates = tuple(in_unit(template, cost_scale) for template in self.templates)
         solved, _ = scale_templates(self.templates, beyond=0.0 if scaled else np.inf)
         self.lp = lp_arrays.lp_arrays(solved)
         handles = np.zeros((2, 3), np.intp)
@@ -210,3 +228,41 @@ def test_cuts_added_where_they_are_violated_give_the_same_values(engine):
     again, again_slopes = engine.solve_openings(worker=1)
     np.testing.assert_array_equal(again, lazy)
     np.testing.assert_array_equal(again_slopes, slopes)
+
+
+@pytest.mark.parametrize("value", [1e20, 1e300, np.nan, np.inf, -np.inf])
+def test_right_hand_sides_that_an_lp_cannot_hold_are_refused(engine, value):
+    engine.solve_openings()
+    engine.state[1] = value
+    values, slopes = np.zeros(6), np.zeros((6, len(engine.state)))
+    study = (engine.lp, engine.pool, engine.work, engine.basis)
+    status, opening = all_openings(*study, 0, 1, 0, engine.state, values, values.copy(), slopes)
+    assert (status, opening) == (RIGHT_HAND_SIDE_REFUSED, 0)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_slope_too_small_for_the_solver_lowers_the_cut(engine, sign):
+    """HiGHS would drop it, and the cut would be too high by its worth wherever the state is large."""
+    engine.lp.state_least[1] = 5.0
+    engine.lp.state_most[1] = 1e14
+    tiny = sign * 0.9 * SMALLEST_COEFFICIENT * engine.lp.cost_scale / engine.lp.state_scale[1]
+    worth = tiny.sum() * 1e14 if sign < 0.0 else 0.0
+    assert worth == 0.0 or worth < -1e5
+    found = []
+    for intercept, slope in ((1e9, tiny), (1e9 + worth, 0.0)):
+        engine.pool.intercept[1, 0], engine.pool.slope[1, 0] = intercept, slope
+        engine.pool.num_cuts[1] = 1
+        engine.pool.version[1] += 1
+        found.append(engine.solve_openings()[0])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-14)
+
+
+def test_value_is_lowered_by_duals_of_the_wrong_sign(engine):
+    """With a unit of costs as large as the tolerance the optimal basis is not found, but bounds hold."""
+    exact, _ = engine.solve_openings()
+    with ExitStack() as resources:
+        coarse = Engine(resources, scaled=False, cost_scale=engine.lp.cost_scale * 2.0**30)
+        values, slopes = coarse.solve_openings()
+        assert (values <= exact * (1.0 + 1e-9)).all()
+        other = coarse.state * 0.3
+        assert (values + slopes @ (other - coarse.state) <= engine.solve_openings(state=other)[0]).all()

@@ -243,6 +243,43 @@ def test_evaporation_takes_water_at_the_mean_storage():
     assert cost == ROUND((40.0 * DEFICIT + 2.0 * 3.0 + 10.0 * 3.0) * HOURS)
 
 
+def test_net_rain_enters_the_reservoir():
+    # Storage is held at 100: 1 + 0.01 * 100 = 2 m3/s more rain than evaporates join an inflow of 10.
+    case = small_study(
+        hydros=[plant(initial_storage_hm3=100.0)],
+        load=50.0,
+        inflow=10.0,
+        data={
+            "storage_min_hm3": 100.0,
+            "storage_max_hm3": 100.0,
+            "penalties": {"evaporation_violation_pos": 1e5, "evaporation_violation_neg": 1e5},
+        },
+        evaporation=((EvaporationModel(-1.0, -0.01, 100.0),),),
+    )
+    cost, value = solve(case)
+    assert value["hydro_evaporation[plant 0]"] == ROUND(-2.0)
+    assert value["hydro_turbined[plant 0, b0]"] == ROUND(12.0)
+    assert cost == ROUND(38.0 * DEFICIT * HOURS)
+    # Rain is not invented without end, however cheap the violation.
+    cheap = replace(case.stage_data[0], hydro_penalty=np.full((1, len(HYDRO_PENALTIES)), 3.0))
+    cost, value = solve(replace(case, stage_data=(cheap,)))
+    assert value["hydro_evaporation[plant 0]"] == ROUND(-4.0)
+
+
+@pytest.mark.parametrize(
+    ("intercept", "slope", "limits"), [(2.0, -0.05, (-6.0, 4.0)), (-2.0, 0.05, (-4.0, 6.0))]
+)
+def test_evaporation_may_take_its_value_at_either_end_of_storage(intercept, slope, limits):
+    case = small_study(
+        hydros=[plant()],
+        data={"storage_max_hm3": 100.0},
+        evaporation=((EvaporationModel(intercept, slope, 50.0),),),
+    )
+    template = template_of(case)
+    column = template.index.column("hydro_evaporation[plant 0]")
+    assert (template.col_lower[column], template.col_upper[column]) == (ROUND(limits[0]), ROUND(limits[1]))
+
+
 def test_evaporation_by_block_uses_its_own_mean():
     half = HOURS / 2.0
     case = small_study(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -15,7 +16,7 @@ from cobre.native import stamp
 CACHED_KERNEL_MODULES = sorted(
     ".".join(("cobre", *file.relative_to(stamp.PACKAGE_DIRECTORY).with_suffix("").parts))
     for file in stamp.PACKAGE_DIRECTORY.rglob("*.py")
-    if "(cache=True" in file.read_text() and file.name != "__init__.py"
+    if re.search(r"[(,] ?cache=True", file.read_text()) and file.name != "__init__.py"
 )
 
 

@@ -221,9 +221,13 @@ def _add_uses(node: Node, plant: Json) -> None:
     if model is None:
         return
     intercept, slope = model
-    most = 2.0 * max(0.0, intercept + slope * hydro_limit(files, plant, node.stage_id, "max_storage_hm3"))
+    ends = [
+        intercept + slope * hydro_limit(files, plant, node.stage_id, f"{end}_storage_hm3")
+        for end in ("min", "max")
+    ]
+    least, most = 2.0 * min(0.0, *ends), 2.0 * max(0.0, *ends)
     for p, length in enumerate(node.period_hours):
-        flow = node.add(("evaporated", number, p), upper=most)
+        flow = node.add(("evaporated", number, p), lower=least, upper=most)
         less = node.add(("evaporated less", number, p), cost("evaporation_violation_neg") * length)
         more = node.add(("evaporated more", number, p), cost("evaporation_violation_pos") * length)
         mean, constant = _mean_storage(node, plant, p)

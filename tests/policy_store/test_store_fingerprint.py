@@ -25,6 +25,7 @@ from cobre.case.model import (
     SeasonMap,
     TrainingOptions,
 )
+from cobre.case.model.scenarios import InflowHistory
 from cobre.errors import ValidationError
 from cobre.policy_store import case_fingerprint, differences, require_same
 from cobre.policy_store.canonical import canonical_bytes
@@ -252,3 +253,22 @@ def test_canonical_bytes_tell_values_apart() -> None:
     for value in (Path("x"), object(), np.array(["x"])):
         with pytest.raises(TypeError, match="canonical"):
             canonical_bytes(value)
+
+
+def test_dates_of_numpy_have_a_form() -> None:
+    day = np.datetime64("2020-01-01")
+    assert canonical_bytes(day) == canonical_bytes(np.datetime64("2020-01-01"))
+    assert canonical_bytes(day) != canonical_bytes(np.datetime64("2020-01-02"))
+    assert canonical_bytes(np.timedelta64(1, "D")) != canonical_bytes(np.timedelta64(1, "h"))
+
+
+def test_as_many_observations_as_stages_are_not_taken_for_stages(case: Case) -> None:
+    days = np.datetime64("2020-01-01") + np.arange(len(case.stages) + 1)
+    hydro = np.zeros(len(case.stages), np.int64)
+    observed = InflowHistory(hydro, days[:-1], days[1:], np.ones(len(case.stages)))
+    scenarios = replace(case.scenarios, recent_observations=observed, inflow_history=observed)
+    topics = case_fingerprint(replace(case, scenarios=scenarios)).topics
+    for name in ("hydro", "start", "end", "value_m3s"):
+        assert not topics[f"scenarios.recent_observations.{name}"].parts
+        assert not topics[f"scenarios.inflow_history.{name}"].parts
+    assert list(topics["scenarios.inflow_mean_m3s"].parts) == [f"stage {s.id}" for s in case.stages]

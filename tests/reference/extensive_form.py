@@ -77,7 +77,9 @@ class _Rows:
         return sparse.coo_array((values, (rows, columns)), shape=(len(self.constant), n_columns)).tocsr()
 
 
-def solve_extensive_form(case_dir: Path, openings: Openings | None = None) -> float:
+def solve_extensive_form(
+    case_dir: Path, openings: Openings | None = None, cost_units: Sequence[float] = (1.0,)
+) -> float:
     """Optimal expected cost ($) over the tree spanned by ``openings``.
 
     Parameters
@@ -88,6 +90,9 @@ def solve_extensive_form(case_dir: Path, openings: Openings | None = None) -> fl
         For each stage (ascending id) the realised ``(inflow[opening, hydro], load[opening, bus])``, equally
         likely, already truncated where the case asks for it; hydros and buses by ascending id. ``None``:
         one opening a stage, at the means.
+    cost_units
+        $ in one unit of objective; the LP is solved in each, and the cheapest solution counts. Where costs
+        are far apart the solver's tolerances hide some of them in any one unit.
     """
     case = read_raw_case(Path(case_dir))
     if openings is None:
@@ -120,19 +125,23 @@ def solve_extensive_form(case_dir: Path, openings: Openings | None = None) -> fl
             rhs[kind].append(np.tile(value, (n_parents, 1)).ravel())
         n_parents, parent_columns = n_nodes, n_columns
 
-    solution = linprog(
-        np.concatenate(costs),
-        A_ub=sparse.block_array(grid["ub"], format="csr"),
-        b_ub=np.concatenate(rhs["ub"]),
-        A_eq=sparse.block_array(grid["eq"], format="csr"),
-        b_eq=np.concatenate(rhs["eq"]),
-        bounds=np.array(bounds),
-        method="highs",
-        options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
-    )
-    if solution.status != 0:
+    cost, found = np.concatenate(costs), []
+    for unit in cost_units:
+        solution = linprog(
+            cost / unit,
+            A_ub=sparse.block_array(grid["ub"], format="csr"),
+            b_ub=np.concatenate(rhs["ub"]),
+            A_eq=sparse.block_array(grid["eq"], format="csr"),
+            b_eq=np.concatenate(rhs["eq"]),
+            bounds=np.array(bounds),
+            method="highs",
+            options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
+        )
+        if solution.status == 0:
+            found.append(float(solution.fun) * unit)
+    if not found:
         raise ArithmeticError(f"extensive form of {case_dir}: {solution.message}")
-    return float(solution.fun)
+    return min(found)
 
 
 def _right_hand_side(rows: _Rows, noise: Array) -> Array:

@@ -15,6 +15,11 @@ from case_files import INFLOW, LOAD, START, Json, limits, smallest_case, write_c
 
 def write_random_case(directory: Path, seed: int) -> Path:
     """Write the system of ``seed`` (a function of the seed alone)."""
+    return write_case(directory, random_case_files(seed))
+
+
+def random_case_files(seed: int) -> Json:
+    """Return the files of the system of ``seed``, as :func:`case_files.write_case` takes them."""
     draw = _Draw(seed)
     rng = draw.rng
     stages = _stages(draw)
@@ -46,7 +51,7 @@ def write_random_case(directory: Path, seed: int) -> Path:
     files[LOAD] = draw.stats(bus_ids, stage_ids, (10.0, 110.0), 0.5 if draw.maybe(0.4) else 0.0)
     if draw.maybe(0.6):
         files["scenarios/load_factors.json"] = {"load_factors": _load_factors(draw, bus_ids, stages)}
-    return write_case(directory, files)
+    return files
 
 
 class _Draw:

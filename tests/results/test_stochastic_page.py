@@ -98,5 +98,5 @@ def test_without_plotly(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
     with pytest.raises(ReportExtraError, match="plotly is not installed") as caught:
         write_page(tmp_path, cobre.case.build(synthetic_documents()).stochastic())
-    assert "pip install 'cobre[report]'" in caught.value.suggestion
+    assert "pip install 'cobre-sddp[report]'" in caught.value.suggestion
     assert list(tmp_path.iterdir()) == []

@@ -129,3 +129,16 @@ def test_a_spectrum_of_tail_and_mean_is_the_mix():
     values, probability = np.array([10.0, 40.0, 20.0, 30.0]), np.full(4, 0.25)
     expected = weigh(values, probability, 0.5, 0.5)
     np.testing.assert_allclose(spectral(values, probability, np.array([0.75, 0.25])), expected)
+
+
+@pytest.mark.parametrize("gamma", [1e-320, 1e-25, 1e-18, 1e-16, 1e-14, 1e-12, 1e-10])
+def test_entropic_measure_of_tiny_gamma_is_next_to_the_expectation(gamma):
+    values = np.array([2.0e6, 8.6e6, 5.5e6, 3.1e6])
+    probability = np.array([0.1, 0.2, 0.3, 0.4])
+    mean = probability @ values
+    weights, penalty = entropic(values, probability, gamma)
+    # The second term of the series; the third is below 1e-9 of it.
+    expected = mean + 0.5 * gamma * (probability @ (values - mean) ** 2)
+    assert weights @ values - penalty == pytest.approx(expected, rel=2e-12 if gamma > 1e-11 else 5e-15)
+    assert weights.sum() == pytest.approx(1.0, rel=1e-15)
+    assert penalty >= -1e-15 * mean

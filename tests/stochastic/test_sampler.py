@@ -51,6 +51,16 @@ def _draw(sampler, iteration, scenario, stage, opening, eta, out):
     realise(sampler, stage, eta, out)
 
 
+@njit
+def _prepare(sampler, iteration):
+    prepare_forward(sampler, iteration)
+
+
+@njit
+def _memory(sampler, iteration, scenario, out):
+    initial_memory(sampler, iteration, scenario, out)
+
+
 def draw(sampler, iteration: int, scenario: int, stage: int, opening: int = 0) -> tuple[list, list]:
     width = sampler.hydro_slot.size + sampler.bus_slot.size + sampler.source_slot.size
     eta, out = np.full(noise_length(sampler), np.nan), np.full(width, np.nan)
@@ -61,7 +71,7 @@ def draw(sampler, iteration: int, scenario: int, stage: int, opening: int = 0) -
 def sampler_of(case: Case, iteration: int = 1, model: InflowModel | None = None, **options):
     model = inflow_model(case) if model is None else model
     sampler = make_sampler(case, model, build_opening_tree(case, model=model), **options)
-    prepare_forward(sampler, iteration)
+    _prepare(sampler, iteration)
     return sampler
 
 
@@ -136,7 +146,7 @@ def test_fresh_noise_is_standard_normal_over_iterations(method):
     sampler = make_sampler(case, model, build_opening_tree(case))
     found = []
     for iteration in range(1, 601):
-        prepare_forward(sampler, iteration)
+        _prepare(sampler, iteration)
         found.append(draw(sampler, iteration, 2, 0)[0][:2])
     for column in np.array(found).T:
         assert kstest(column, "norm").pvalue > 1e-4
@@ -188,7 +198,7 @@ def lagged_model(case: Case) -> InflowModel:
 
 def inflows_along(sampler, model: InflowModel, iteration: int, scenario: int) -> np.ndarray:
     memory = np.empty_like(model.lags.initial)
-    initial_memory(sampler, iteration, scenario, memory)
+    _memory(sampler, iteration, scenario, memory)
     found = []
     for stage in range(len(model.base_m3s)):
         base = np.array(draw(sampler, iteration, scenario, stage)[1][: len(memory)])
@@ -226,7 +236,7 @@ def test_historical_inflow_comes_back_with_its_lags():
         ) + np.array([0.0, 10.0])
         np.testing.assert_allclose(inflows_along(sampler, model, 1, scenario), expected, rtol=1e-12)
         memory = np.empty((2, 2))
-        initial_memory(sampler, 1, scenario, memory)
+        _memory(sampler, 1, scenario, memory)
         np.testing.assert_allclose(memory[0], [11 + year / 1000, 10 + year / 1000])
 
 
@@ -234,5 +244,5 @@ def test_memory_of_other_schemes_is_that_of_the_model():
     case = with_passes(make_case([make_stage(0, 2), make_stage(1, 2)]))
     model = lagged_model(case)
     memory = np.empty((1, 2))
-    initial_memory(sampler_of(case, model=model), 1, 3, memory)
+    _memory(sampler_of(case, model=model), 1, 3, memory)
     assert memory.tolist() == [[4.0, 8.0]]

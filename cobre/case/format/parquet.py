@@ -237,7 +237,11 @@ _FILES = (
             _HYDRO,
             _id("family_id", "Curve of the plant."),
             _id("segment_id", "Segment of the curve; segments must abut."),
-            _value("downstream_reference_level_m", "m", "Level downstream for which the family holds."),
+            _optional(
+                "downstream_reference_level_m",
+                "m",
+                "Level downstream for which the family holds; null only for the one family of a plant.",
+            ),
             _value("outflow_min_m3s", "m3/s", "Lower end of the segment."),
             _value("outflow_max_m3s", "m3/s", "Upper end of the segment."),
             *(

@@ -15,6 +15,7 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     ValidationInfo,
+    field_validator,
 )
 from pydantic_core import CoreSchema, PydanticCustomError
 
@@ -25,8 +26,15 @@ NOT_SUPPORTED = "not_supported"
 """Error type of a value that the format knows and this version cannot honour."""
 
 
+LARGEST_NUMBER = 1.0e15
+"""Largest magnitude of a number in a case, whatever its unit: beyond it LPs lose what is beside it."""
+
+
 class FormatModel(BaseModel):
-    """A JSON object of the format: no unknown keys, no type coercion, no NaN or infinity."""
+    """A JSON object of the format: no unknown keys, no type coercion, no NaN or infinity.
+
+    Numbers are at most :data:`LARGEST_NUMBER` in magnitude.
+    """
 
     model_config = ConfigDict(
         extra="forbid",
@@ -36,6 +44,19 @@ class FormatModel(BaseModel):
         # The text below a field describes it in the exported JSON Schema.
         use_attribute_docstrings=True,
     )
+
+    @field_validator("*")
+    @classmethod
+    def _limit_magnitude(cls, value: Any) -> Any:
+        if isinstance(value, float):
+            too_large = not abs(value) <= LARGEST_NUMBER
+        elif isinstance(value, list):
+            too_large = any(isinstance(item, float) and not abs(item) <= LARGEST_NUMBER for item in value)
+        else:
+            return value
+        if too_large:
+            raise PydanticCustomError("magnitude", f"must be at most {LARGEST_NUMBER:.0e} in magnitude")
+        return value
 
 
 class RootModel(FormatModel):

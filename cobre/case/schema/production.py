@@ -18,7 +18,8 @@ GridPoints = Annotated[int, Field(ge=2, le=100)]
 class FittingWindow(FormatModel):
     """Range of storage that planes are fitted over; at most one key for each end.
 
-    What is not given is the end of the geometry curve; the window never reaches beyond that curve.
+    What is not given is the end of the geometry curve; what lies beyond that curve is moved to its end. A
+    single storage stands for a narrow window around it.
     """
 
     volume_min_hm3: NonNegative | None = None
@@ -55,7 +56,7 @@ class FphaConfig(FormatModel):
     turbine_discretization_points: GridPoints | None = None
     """Points of the grid along turbined flow; null = 5."""
     spillage_discretization_points: PositiveCount | None = None
-    """Without effect: the slope in spillage is a secant between two points."""
+    """Without effect: the slope in spillage is fitted to nine points."""
     max_planes_per_hydro: PositiveCount | None = None
     """Most planes of the fit; null keeps every face of the hull."""
     fitting_window: FittingWindow | None = None

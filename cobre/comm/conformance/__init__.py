@@ -17,7 +17,15 @@ rank. A backend of another package is given as a function that makes a communica
 From the command line: ``python -m cobre.comm conformance --backend shm -n 3``.
 """
 
-from cobre.comm.conformance import arguments, failures, gathers, others, reductions, sharing  # noqa: F401
+from cobre.comm.conformance import (  # noqa: F401
+    arguments,
+    failures,
+    gathers,
+    misuse,
+    others,
+    reductions,
+    sharing,
+)
 from cobre.comm.conformance.catalogue import ALL_TRAITS, CHECKS, Case, Check, Traits, checks_for
 from cobre.comm.conformance.job import ConformanceJob, RankOutcome
 from cobre.comm.conformance.report import Report, Row, run_conformance

@@ -4,7 +4,8 @@ A plant that is out of service keeps its storage, and whatever reaches its site 
 limits hold at the end of every period. They are hard, except for the floor of a plant that starts below it
 or whose dam is filled during the study: its floor has a slack at ``storage_violation_below``.
 
-Evaporation E (m3/s) of a period with mean storage v: ``E = k0 + kv v``, with slacks on both sides.
+Evaporation E (m3/s) of a period with mean storage v: ``E = k0 + kv v``, with slacks on both sides. It is
+negative where rain on the surface exceeds what evaporates: water that enters the reservoir.
 
 A filling dam keeps at least the wanted rate, ``v' - v >= zeta rate``, and reaches the floor of its first
 stage of service at the end; both at ``filling_target_violation`` $/hm3.
@@ -136,10 +137,16 @@ def _add_evaporation(stage: StageContext) -> None:
     k0 = np.array([0.0 if model is None else model.intercept_m3s for model in models])
     kv = np.array([0.0 if model is None else model.slope_m3s_per_hm3 for model in models])
     axes, where = stage.period_axes(labels), stage.period_mask(evaporates)
-    most = 2.0 * np.maximum(0.0, k0 + kv * stage.data.storage_max_hm3)
+    emptiest, fullest = k0 + kv * stage.data.storage_min_hm3, k0 + kv * stage.data.storage_max_hm3
+    least = 2.0 * np.minimum(0.0, np.minimum(emptiest, fullest))
+    most = 2.0 * np.maximum(0.0, np.maximum(emptiest, fullest))
     spread = np.ones((1, stage.periods))
     flow = lp.add_columns(
-        "hydro_evaporation", axes, where=where, upper=stage.by_period(most[:, None] * spread)
+        "hydro_evaporation",
+        axes,
+        where=where,
+        lower=stage.by_period(least[:, None] * spread),
+        upper=stage.by_period(most[:, None] * spread),
     )
     rows = lp.add_rows(
         "hydro_evaporation_model",

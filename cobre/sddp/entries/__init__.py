@@ -11,13 +11,14 @@ import importlib
 from typing import Any
 
 from cobre.errors import CobreError
+from cobre.sddp.phases import bind_phases
 
 ENTRY_BACKENDS = ("local", "shm", "tcp", "mpi")
 """Backends that training runs on."""
 
 
 def entry_of(backend: str) -> Any:
-    """Return the cached nopython function that runs an iteration on a backend.
+    """Return the cached nopython function that runs an iteration on a backend; compile what it calls by name.
 
     Raises
     ------
@@ -30,4 +31,5 @@ def entry_of(backend: str) -> Any:
             f"training has no entry for the communicator {backend!r}",
             {"setting": "backend", "requested_value": backend, "available_backends": list(ENTRY_BACKENDS)},
         )
+    bind_phases()
     return getattr(importlib.import_module(f"cobre.sddp.entries.{backend}"), f"iterate_{backend}")

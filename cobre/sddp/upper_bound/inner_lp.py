@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.lp import StageTemplate
-from cobre.lp.highs import Basis, HighsModel
+from cobre.lp.highs import SMALLEST_COEFFICIENT, Basis, HighsModel
 from cobre.policy_files import BoundaryCuts
 from cobre.sddp.upper_bound.appending import Entries, appended
 
@@ -40,6 +40,7 @@ class InnerLp:
         self._noise, self._place = np.unique(template.opening_values, axis=0, return_inverse=True)
         self._model = HighsModel(template)
         self._rows = template.num_rows
+        self._largest_cost = float(np.abs(template.cost).max())
         self._start: Basis | None = None
         if cuts is not None:
             self._add_cuts(cuts)
@@ -50,9 +51,12 @@ class InnerLp:
         scale = template.col_scale[template.state_col]
         for intercept, slope in zip(cuts.intercepts, cuts.slopes, strict=True):
             value = np.concatenate([[1.0], -slope * scale / template.cost_scale])
-            used = value != 0.0
+            # What the solver would drop is counted at its dearest: the value must not fall.
+            used = np.abs(value) > SMALLEST_COEFFICIENT
+            lost = np.where(used[1:], 0.0, slope)
+            dropped = np.maximum(lost * template.state_least, lost * template.state_most)[lost != 0.0].sum()
             self._model.add_row(
-                float(intercept) / template.cost_scale,
+                float(intercept + dropped) / template.cost_scale,
                 np.ascontiguousarray(index[used]),
                 np.ascontiguousarray(value[used]),
             )
@@ -80,7 +84,8 @@ class InnerLp:
         for opening, noise in enumerate(self._noise):
             if not self._solve(self.template.rhs_at(noise, state)):
                 break
-            values[opening] = self._model.objective() * self.template.cost_scale + self._offset
+            objective = self._model.objective_above(self.template.num_cols, self._rows, self._largest_cost)
+            values[opening] = objective * self.template.cost_scale + self._offset
         return values[self._place.ravel()]
 
     def _solve(self, rhs: FloatArray) -> bool:

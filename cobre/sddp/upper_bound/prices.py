@@ -98,14 +98,17 @@ def _incoming_prices(template: StageTemplate, up: FloatArray, down: FloatArray) 
     """Return prices of the incoming state, (2, n): of one unit more, of one unit less."""
     found = np.full((2, template.num_states), np.inf)
     moves = state_matrix(template).T
-    with HighsModel(_recession_lp(template, up, down)) as model:
+    lp = _recession_lp(template, up, down)
+    largest_cost = float(np.abs(lp.cost).max())
+    with HighsModel(lp) as model:
         for component, rhs in enumerate(moves):
             for side, direction in enumerate((rhs, -rhs)):
                 move = np.ascontiguousarray(direction)
                 model.restart()
                 model.set_row_bounds(0, move, move)
                 if model.solve() == "optimal":
-                    found[side, component] = model.objective() * template.cost_scale
+                    objective = model.objective_above(lp.num_cols, lp.num_rows, largest_cost)
+                    found[side, component] = objective * template.cost_scale
     return found
 
 

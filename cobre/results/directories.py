@@ -8,10 +8,9 @@ import stat
 import tempfile
 from pathlib import Path
 
-from cobre.cli.exit_codes import ConfigurationError
-from cobre.errors import Problem
+from cobre.errors import OutputError, Problem
 
-_SUBDIRECTORIES = ("training", "policy", "stochastic")
+_SUBDIRECTORIES = ("training", "policy", "stochastic", "checkpoints")
 _ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -23,7 +22,7 @@ def choose_output(case_path: Path, requested: Path | None) -> tuple[Path, list[P
 
     Raises
     ------
-    ConfigurationError
+    OutputError
         When the directory cannot be created or written.
     """
     if requested is not None:
@@ -32,14 +31,14 @@ def choose_output(case_path: Path, requested: Path | None) -> tuple[Path, list[P
     preferred = case_path / "output"
     try:
         _require_writable(preferred)
-    except ConfigurationError as error:
+    except OutputError as error:
         fallback = Path.cwd() / f"{case_path.resolve().name or 'case'}-output"
         _require_writable(fallback)
         warning = Problem(
             "OutputRedirected",
             f"{error.message}; results go to {fallback}",
             {"field": "output", "value": str(fallback)},
-            "give --output to choose another directory",
+            "choose another directory: --output (output=)",
         )
         return fallback, [warning]
     return preferred.absolute(), []
@@ -52,11 +51,11 @@ def _require_writable(directory: Path) -> None:
         if trouble is None and (directory / name).exists():
             trouble = _why_not_writable(directory / name)
     if trouble is not None:
-        raise ConfigurationError(
+        raise OutputError(
             "OutputNotWritable",
             f"the output directory {directory} cannot be written: {trouble}",
             {"field": "output", "value": str(directory)},
-            "give --output with a directory that you may write to",
+            "choose a directory that you may write to: --output (output=)",
         )
 
 
