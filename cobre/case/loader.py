@@ -33,6 +33,7 @@ from cobre.case.lag_seed import check_lag_seed
 from cobre.case.load_factors import check_load_factors
 from cobre.case.model import Case
 from cobre.case.ncs_factors import check_ncs_factors
+from cobre.case.noise_share import check_given_coefficients
 from cobre.case.problems import Reporter
 from cobre.case.resolve import resolve
 from cobre.case.scenarios import load_scenarios
@@ -162,6 +163,7 @@ def _check_files(files: CaseDocuments, reporter: Reporter) -> Case | None:
     case = commit_ahead(resolve(root, sources, stage_data, hydro_models, scenarios), sources)
     check_committed(case, reporter)
     check_lag_seed(case, reporter)
+    check_given_coefficients(case, reporter)
     rows = resolve_generic(generic, case, sources, reporter)
     files.read_all(reporter)
     if reporter.errors:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case.model.horizon import Season, SeasonMap, Stage
+from cobre.case.model.scenarios import PreStudyStats
 
 _TOLERANCE_DAYS = 7
 """Custom seasons whose lengths differ by no more are of one resolution."""
@@ -226,6 +227,13 @@ class Span(Protocol):
         """Its season."""
 
 
+@dataclass(frozen=True)
+class _Span:
+    start_date: datetime.date
+    end_date: datetime.date
+    season_id: int | None
+
+
 @dataclass(frozen=True, eq=False)
 class Timeline:
     """The study at one resolution.
@@ -278,6 +286,25 @@ class StudyCalendar:
 
     timelines: tuple[Timeline, ...]
     of_stage: tuple[int, ...]
+
+    def periods_before(self, stats: PreStudyStats | None) -> list[tuple[int, Period]]:
+        """Return resolution and home of stages before the study.
+
+        One without dates of its own lies as many periods before the home of the first stage as its id says.
+        """
+        if stats is None:
+            return []
+        found = []
+        number = self.of_stage[0]
+        past = self.timelines[number].past(-int(stats.stage_id[np.isnat(stats.start)].min(initial=0)))
+        for row in range(stats.stage_id.size):
+            if np.isnat(stats.start[row]):
+                found.append((number, past[-int(stats.stage_id[row]) - 1]))
+            else:
+                season = int(stats.season_id[row])
+                span = _Span(stats.start[row].item(), stats.end[row].item(), None if season < 0 else season)
+                found.append(self.home_of(span))
+        return found
 
     def home_of(self, span: Span) -> tuple[int, Period]:
         """Return resolution and home of any span of days with a season."""

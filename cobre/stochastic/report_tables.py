@@ -55,23 +55,28 @@ def statistics_table(report: StochasticReport) -> pa.Table:
     """Return mean and deviation by hydro and stage, those before the study included, as the case format has
     them.
     """  # noqa: D205
-    case, model, before = report.case, report.inflow, report.case.scenarios.pre_study
+    case, model, earlier = report.case, report.inflow, report.standard.earlier
     hydros, stages = _grid(_hydro_ids(case), _stage_ids(case))
     mean, std = model.mean_m3s.T.ravel(), model.std_m3s.T.ravel()
-    if before is not None and before.present.any():
-        at = np.argwhere(before.present)
-        stages = np.concatenate([before.stage_id[at[:, 0]], stages])
+    if earlier:
+        before_mean, before_std = (np.array([getattr(item, name) for item in earlier]) for name in ("mean", "std"))
+        known = ~np.isnan(before_mean)
+        at = np.argwhere(known)
+        ids = np.array([item.stage_id for item in earlier], np.int64)
+        stages = np.concatenate([ids[at[:, 0]], stages])
         hydros = np.concatenate([np.array(_hydro_ids(case), np.int64)[at[:, 1]], hydros])
-        mean = np.concatenate([before.mean_m3s[before.present], mean])
-        std = np.concatenate([before.std_m3s[before.present], std])
+        mean = np.concatenate([before_mean[known], mean])
+        std = np.concatenate([before_std[known], std])
     return _table({"hydro_id": hydros, "stage_id": stages}, {"mean_m3s": mean, "std_m3s": std})
 
 
 def coefficients_table(report: StochasticReport) -> pa.Table:
     """Return the autoregressive coefficients other than 0, as the case format has them."""
-    case, phi = report.case, report.standard.phi
+    case, earlier = report.case, report.standard.earlier
+    phi = np.concatenate([*(item.phi[np.newaxis] for item in earlier), report.standard.phi])
     at = np.argwhere(phi.transpose(1, 0, 2) != 0.0)
-    ids, stages = np.array(_hydro_ids(case), np.int64), np.array(_stage_ids(case), np.int64)
+    ids = np.array(_hydro_ids(case), np.int64)
+    stages = np.array([*(item.stage_id for item in earlier), *_stage_ids(case)], np.int64)
     keys = {"hydro_id": ids[at[:, 0]], "stage_id": stages[at[:, 1]], "lag": at[:, 2] + 1}
     return _table(keys, {"coefficient": phi[at[:, 1], at[:, 0], at[:, 2]]})
 
@@ -80,19 +85,30 @@ def annual_table(report: StochasticReport) -> pa.Table:
     """Return the annual component, as the case format has it; no rows without one."""
     case, shape = report.case, report.inflow.mean_m3s.shape
     coefficient, mean, std = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    given, fit = case.scenarios.annual, report.inflow.fit
+    given, fit, earlier = case.scenarios.annual, report.inflow.fit, report.standard.earlier
     if report.provenance.ar_coefficients_source == "file" and given is not None:
         coefficient, mean, std = given.coefficient, given.mean_m3s, given.std_m3s
     elif report.provenance.ar_coefficients_source == "history" and fit is not None:
         place = {season: at for at, season in enumerate(fit.season_ids.tolist())}
-        of_stage = [place[stage.season_id] for stage in case.stages if stage.season_id is not None]
-        coefficient = fit.annual_coefficient[of_stage]
-        mean, std = fit.annual_mean_m3s[of_stage], fit.annual_std_m3s[of_stage]
+        for position, stage in enumerate(case.stages):
+            if stage.season_id in place:
+                at = place[stage.season_id]
+                coefficient[position] = fit.annual_coefficient[at]
+                mean[position], std[position] = fit.annual_mean_m3s[at], fit.annual_std_m3s[at]
+    coefficient, mean, std = (
+        np.concatenate([*(getattr(item, name)[np.newaxis] for item in earlier), values])
+        for name, values in (
+            ("annual_coefficient", coefficient),
+            ("annual_mean", mean),
+            ("annual_std", std),
+        )
+    )
     there = (coefficient != 0.0) & (std > 0.0)
-    at = np.argwhere(there.T)
-    ids, stages = np.array(_hydro_ids(case), np.int64), np.array(_stage_ids(case), np.int64)
+    found = np.argwhere(there.T)
+    ids = np.array(_hydro_ids(case), np.int64)
+    stages = np.array([*(item.stage_id for item in earlier), *_stage_ids(case)], np.int64)
     return _table(
-        {"hydro_id": ids[at[:, 0]], "stage_id": stages[at[:, 1]]},
+        {"hydro_id": ids[found[:, 0]], "stage_id": stages[found[:, 1]]},
         {
             "annual_coefficient": coefficient.T[there.T],
             "annual_mean_m3s": mean.T[there.T],
@@ -183,6 +199,7 @@ def _coefficients(report: StochasticReport) -> pa.Table:
     if report.provenance.ar_coefficients_source != "history" or fit is None:
         given = coefficients_table(report)
         season = {stage.id: stage.season_id for stage in case.stages}
+        season |= {item.stage_id: item.period.season_id for item in report.standard.earlier}
         seasons = pa.array([season[number] for number in given["stage_id"].to_pylist()], pa.int32())
         return given.add_column(1, "season_id", seasons)
     at = np.argwhere(fit.coefficients.transpose(1, 0, 2) != 0.0)

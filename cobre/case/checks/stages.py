@@ -14,6 +14,8 @@ from cobre.case.sources import Sources
 from cobre.units import DAYS_PER_YEAR
 
 _FILE = layout.STAGES
+_MOST_PERIODS_BEFORE = 1000
+"""Far more than any model reads; an id below is a mistake."""
 
 
 def check_stages(sources: Sources, reporter: Reporter) -> None:
@@ -79,6 +81,14 @@ def pre_study_ids(sources: Sources) -> frozenset[int]:
         return frozenset()
     listed = {stage.id for stage in root.pre_study_stages or ()}
     return frozenset(listed | {stage.id for stage in root.stages if stage.id < 0})
+
+
+def ids_before_study(sources: Sources) -> frozenset[int]:
+    """Return the ids that rows of inflow models may use for periods before the study.
+
+    Those of pre-study stages; others count periods back from the first stage.
+    """
+    return pre_study_ids(sources) | frozenset(range(-_MOST_PERIODS_BEFORE, 0))
 
 
 def _check_stage(stage: StageEntry, reporter: Reporter) -> None:

@@ -73,20 +73,25 @@ class AnnualComponent:
 
 @dataclass(frozen=True, eq=False)
 class PreStudyStats:
-    """Inflow statistics of stages before the study, by ascending stage id.
+    """Inflow statistics and models of stages before the study, by ascending stage id.
 
     Attributes
     ----------
     stage_id
         int64: negative ids.
     start, end
-        datetime64[D]: first day, and first day after.
+        datetime64[D]: first day, and first day after; NaT for a stage that only rows name, which is the
+        period ``-stage_id`` periods before the first of the study.
     season_id
         int64: season, -1 where there is none.
     mean_m3s, std_m3s
         By (stage, hydro).
     present
-        bool by (stage, hydro): whether there is a row.
+        bool by (stage, hydro): whether there is a row of statistics.
+    ar_coefficients
+        Standardised, by (stage, hydro, lag - 1); ``None`` without any.
+    annual
+        Annual component by (stage, hydro); ``None`` without one.
     """
 
     stage_id: NDArray[np.int64]
@@ -96,6 +101,8 @@ class PreStudyStats:
     mean_m3s: FloatArray
     std_m3s: FloatArray
     present: NDArray[np.bool_]
+    ar_coefficients: FloatArray | None = None
+    annual: AnnualComponent | None = None
 
     def __repr__(self) -> str:
         return f"PreStudyStats({self.stage_id.size} stages, {self.present.shape[1]} hydros)"
@@ -166,7 +173,7 @@ class Scenarios:
     recent_observations
         Observed inflows from which the study starts, or ``None``.
     pre_study
-        Inflow statistics of stages before the study, or ``None``.
+        Inflow statistics and models of stages before the study, or ``None``.
     external_inflow_m3s
         For each stage an array (scenario, hydro), or ``None``.
     external_load_mw

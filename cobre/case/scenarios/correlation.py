@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case import layout
+from cobre.case.checks.stages import ids_before_study
 from cobre.case.model import Correlation, CorrelationGroup
 from cobre.case.model.options import ClassName
 from cobre.case.problems import Reporter, known_ids, short_ids, suggest_name
@@ -61,7 +62,9 @@ def load_correlation(sources: Sources, reporter: Reporter) -> Correlation | None
                 "dimensional.5",
                 suggest_name(item.profile_name, file.profiles, "profiles"),
             )
-        if sources.stages.ids is not None and item.stage_id not in sources.stages.id_set:
+        # Profiles of stages before the study are what exports of an estimated model hold; no noise needs them.
+        known = sources.stages.ids is None or item.stage_id in sources.stages.id_set
+        if not known and item.stage_id not in ids_before_study(sources):
             _report(
                 "InvalidReference",
                 f"schedule[{index}].stage_id is {item.stage_id}, but there is no study stage with that id",
@@ -69,7 +72,7 @@ def load_correlation(sources: Sources, reporter: Reporter) -> Correlation | None
                 item.stage_id,
                 reporter,
                 "referential.1",
-                known_ids(sources.stages.ids, "stage"),
+                known_ids(sources.stages.ids or (), "stage"),
             )
     repeated = sorted(number for number, count in stages.items() if count > 1)
     if repeated:

@@ -44,14 +44,27 @@ def load_history(files: CaseDocuments, sources: Sources, reporter: Reporter) -> 
     _check_overlap(rows)
     if sources.hydros.ids is not None:
         missing = sorted(sources.hydros.id_set - set(table["hydro_id"][known].tolist()))
-        if missing:
+        who = f"{plural('hydro') if len(missing) > 1 else 'hydro'} {short_ids(missing)}"
+        if missing and layout.INFLOW_STATS not in sources.present:
             rows.error(
                 "BusinessRuleViolation",
-                f"{plural('hydro') if len(missing) > 1 else 'hydro'} {short_ids(missing)} without any row.",
-                "Give a history of every hydro plant.",
+                f"{who} without any row.",
+                f"Give a history of every hydro plant, or statistics in {layout.INFLOW_STATS}.",
                 field="hydro_id",
                 value=short_ids(missing),
                 rule="5b.19",
+            )
+        elif missing and layout.INFLOW_AR not in sources.present:
+            reporter.warning(
+                "ModelQuality",
+                f"{path}: {who} without any row: its inflow has the given statistics and does not depend on "
+                "earlier inflow or on that of other plants.",
+                file=path,
+                entity=who,
+                field="hydro_id",
+                value=short_ids(missing),
+                rule="5b.19",
+                suggestion="Give a history of every hydro plant.",
             )
     stages = sources.stages.root
     if stages is not None and stages.season_definitions is None:

@@ -1,29 +1,27 @@
 """Autoregressive inflow models: coefficients by stage and lag, and the annual component.
 
 Coefficients are standardised: with z the inflow less its mean, over its standard deviation,
-``z_t = sum_l phi_{t,l} z_{t-l} + r_t eta``. They imply the correlations
-``rho_t(l) = sum_k phi_{t,k} corr(z_{t-k}, z_{t-l})`` (values before the study are uncorrelated), which must
-lie in [-1, 1], and the share of the residual ``r_t^2 = 1 - sum_l phi_{t,l} rho_t(l)``, which must not be
-negative.
+``z_t = sum_l phi_{t,l} z_{t-l} + r_t eta``; :mod:`cobre.case.noise_share` has the share r of the noise.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case import layout
-from cobre.case.checks.stages import pre_study_ids
+from cobre.case.checks.stages import ids_before_study
 from cobre.case.documents import CaseDocuments
 from cobre.case.model import AnnualComponent
-from cobre.case.problems import Reporter, name_entity, short_ids
+from cobre.case.problems import Reporter, short_ids
 from cobre.case.scenarios.rows import Rows
 from cobre.case.sources import Sources
-from cobre.case.tables import read_table
+from cobre.case.tables import Columns, read_table
 
 FloatArray = NDArray[np.float64]
 
-_TOLERANCE = 1e-9
 _MAX_LAG = 1000
 """Far more than any model has; a larger lag is a mistake that would only cost memory."""
 
@@ -46,7 +44,7 @@ def load_coefficients(files: CaseDocuments, sources: Sources, reporter: Reporter
     rows.cells((table["lag"] < 1) | (table["lag"] > _MAX_LAG), "lag", f"from 1 to {_MAX_LAG}")
     rows.known("hydro_id", sources.hydros.ids, "hydro")
     stage_ids = sources.stages.ids
-    rows.ignored_stages(None if stage_ids is None else {*stage_ids, *pre_study_ids(sources)})
+    rows.ignored_stages(None if stage_ids is None else {*stage_ids, *ids_before_study(sources)})
     rows.unique("hydro_id", "stage_id", "lag")
     in_use = bool((table["coefficient"] != 0.0).any())
     stages = sources.stages.root
@@ -59,8 +57,7 @@ def load_coefficients(files: CaseDocuments, sources: Sources, reporter: Reporter
         )
     phi = None
     if rows.clean and stage_ids is not None and sources.hydros.ids is not None:
-        phi = _by_lag(rows, sources)
-        _check_stationary(phi, rows, sources)
+        phi = coefficient_array(table, sources.hydros.ids, stage_ids)
         _warn_lags_off(rows, sources, reporter)
     without = {layout.INFLOW_STATS, layout.INFLOW_HISTORY}.isdisjoint(sources.present)
     if rows.clean and without:
@@ -74,54 +71,21 @@ def load_coefficients(files: CaseDocuments, sources: Sources, reporter: Reporter
     return phi if rows.clean else None
 
 
-def _by_lag(rows: Rows, sources: Sources) -> FloatArray:
-    table = rows.table
-    hydros = np.unique(np.array(sources.hydros.ids, np.int64))
-    stages = np.unique(np.array(sources.stages.ids, np.int64))
+def coefficient_array(table: Columns, hydro_ids: Sequence[int], stage_ids: Sequence[int]) -> FloatArray:
+    """Return coefficients by (stage, hydro, lag - 1), axes by ascending id; rows of other stages are left out.
+
+    All lags of the table count, so that arrays for other stages have the same shape.
+    """
+    hydros, stages = np.unique(np.array(hydro_ids, np.int64)), np.unique(np.array(stage_ids, np.int64))
     order = int(table["lag"].max()) if table["lag"].size else 0
     phi = np.zeros((stages.size, hydros.size, order))
-    inside = np.isin(table["stage_id"], stages)
+    inside = np.isin(table["stage_id"], stages) & np.isin(table["hydro_id"], hydros)
     at = np.searchsorted(stages, table["stage_id"][inside])
     phi[at, np.searchsorted(hydros, table["hydro_id"][inside]), table["lag"][inside] - 1] = table[
         "coefficient"
     ][inside]
     phi.setflags(write=False)
     return phi
-
-
-def _check_stationary(phi: FloatArray, rows: Rows, sources: Sources) -> None:
-    hydros = np.unique(np.array(sources.hydros.ids, np.int64))
-    stages = np.unique(np.array(sources.stages.ids, np.int64))
-    order = phi.shape[2]
-    if not order or not hydros.size:
-        return
-    correlation = np.tile(np.eye(order), (hydros.size, 1, 1))
-    broken: dict[int, list[int]] = {}
-    for position, stage in enumerate(stages.tolist()):
-        with np.errstate(over="ignore", invalid="ignore"):
-            implied: NDArray[np.float64] = np.einsum("hk,hkl->hl", phi[position], correlation)
-            residual = 1.0 - np.einsum("hk,hk->h", phi[position], implied)
-        # Written so that NaN is bad, too.
-        good = (np.abs(implied) <= 1.0 + _TOLERANCE).all(axis=1) & (residual >= -_TOLERANCE)
-        for hydro in hydros[~good].tolist():
-            broken.setdefault(hydro, []).append(stage)
-        implied[~good] = 0.0
-        shifted = np.empty_like(correlation)
-        shifted[:, 0, 0] = 1.0
-        shifted[:, 0, 1:] = shifted[:, 1:, 0] = implied[:, : order - 1]
-        shifted[:, 1:, 1:] = correlation[:, : order - 1, : order - 1]
-        correlation = shifted
-    for hydro, where in broken.items():
-        entity = name_entity("hydro", hydro, sources.hydros.names.get(hydro))
-        rows.error(
-            "InvalidValue",
-            f"the coefficients of {entity} at stage {short_ids(where)} imply a correlation outside [-1, 1] "
-            "or a negative variance of the residual.",
-            "Give coefficients of a stationary model.",
-            entity=entity,
-            field="coefficient",
-            value=short_ids(where),
-        )
 
 
 def _warn_lags_off(rows: Rows, sources: Sources, reporter: Reporter) -> None:
@@ -158,7 +122,7 @@ def load_annual(files: CaseDocuments, sources: Sources, reporter: Reporter) -> A
     rows.cells(table["annual_std_m3s"] <= 0, "annual_std_m3s", "> 0")
     rows.known("hydro_id", sources.hydros.ids, "hydro")
     stage_ids = sources.stages.ids
-    rows.ignored_stages(None if stage_ids is None else {*stage_ids, *pre_study_ids(sources)})
+    rows.ignored_stages(None if stage_ids is None else {*stage_ids, *ids_before_study(sources)})
     rows.unique("hydro_id", "stage_id")
     in_use = bool((table["annual_coefficient"] != 0.0).any())
     stages = sources.stages.root
@@ -181,14 +145,13 @@ def load_annual(files: CaseDocuments, sources: Sources, reporter: Reporter) -> A
             suggestion=f"Add {layout.INFLOW_AR}, or set estimation.order_selection to pacf_annual.",
         )
         return None
-    return _annual_arrays(rows, sources)
+    return annual_arrays(table, sources.hydros.ids, stage_ids)
 
 
-def _annual_arrays(rows: Rows, sources: Sources) -> AnnualComponent:
-    table = rows.table
-    hydros = np.unique(np.array(sources.hydros.ids, np.int64))
-    stages = np.unique(np.array(sources.stages.ids, np.int64))
-    inside = np.isin(table["stage_id"], stages)
+def annual_arrays(table: Columns, hydro_ids: Sequence[int], stage_ids: Sequence[int]) -> AnnualComponent:
+    """Return the annual component by (stage, hydro), axes by ascending id; other rows are left out."""
+    hydros, stages = np.unique(np.array(hydro_ids, np.int64)), np.unique(np.array(stage_ids, np.int64))
+    inside = np.isin(table["stage_id"], stages) & np.isin(table["hydro_id"], hydros)
     at = (
         np.searchsorted(stages, table["stage_id"][inside]),
         np.searchsorted(hydros, table["hydro_id"][inside]),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cobre.case import layout
 from cobre.case.checks.config import external_classes
-from cobre.case.checks.stages import pre_study_ids
+from cobre.case.checks.stages import ids_before_study, pre_study_ids
 from cobre.case.documents import CaseDocuments
 from cobre.case.model import Scenarios
 from cobre.case.model.options import ClassName
@@ -93,7 +93,7 @@ def _read_stats(
             entities.names,
             stages.ids,
             reporter,
-            other_stages=pre_study_ids(sources),
+            other_stages=ids_before_study(sources) if name == "inflow" else pre_study_ids(sources),
             needed=_needed(name, entities, sources),
         )
     if entities.ids is None or stages.ids is None:

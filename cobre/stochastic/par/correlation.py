@@ -51,15 +51,21 @@ def estimated_correlation(case: Case) -> CorrelationFile | None:
     profiles: dict[str, CorrelationProfile] = {}
     names: dict[int, str] = {}
     pooled: list[FloatArray] = []
+    history = scenarios.inflow_history
+    # The noise of a plant without any observation is independent.
+    observed = np.unique(history.hydro) if history is not None else np.zeros(0, np.int64)
     for number, model in estimate_seasons(case, calendar).items():
         residual = residuals(model, _coefficients(case, model, number, calendar.of_stage))
         pooled.append(residual)
         for at, season in enumerate(model.series.season_ids):
-            matrix, common = pearson(np.ascontiguousarray(residual[:, model.series.season == at]))
-            if int(common.min()) >= _LEAST_COMMON:
+            matrix, common = pearson(
+                np.ascontiguousarray(residual[np.ix_(observed, model.series.season == at)])
+            )
+            if int(common.min(initial=0)) >= _LEAST_COMMON:
                 names[season] = f"season_{season:02d}"
-                profiles[names[season]] = _profile(case, matrix)
-    profiles[DEFAULT_PROFILE] = _profile(case, pearson(np.concatenate(pooled, axis=1))[0])
+                profiles[names[season]] = _profile(case, observed, matrix)
+    together = np.concatenate(pooled, axis=1)[observed]
+    profiles[DEFAULT_PROFILE] = _profile(case, observed, pearson(together)[0])
     schedule = [
         ProfileAtStage(stage_id=stage.id, profile_name=names[stage.season_id])
         for stage in case.stages
@@ -135,7 +141,7 @@ def pearson(values: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
     return matrix, count.astype(np.int64)
 
 
-def _profile(case: Case, matrix: FloatArray) -> CorrelationProfile:
-    entities = [CorrelatedEntity(type="inflow", id=hydro.id) for hydro in case.hydros]
+def _profile(case: Case, members: NDArray[np.int64], matrix: FloatArray) -> CorrelationProfile:
+    entities = [CorrelatedEntity(type="inflow", id=case.hydros[at].id) for at in members.tolist()]
     group = CorrelationGroup(name="inflow", entities=entities, matrix=matrix.tolist())
     return CorrelationProfile(correlation_groups=[group])

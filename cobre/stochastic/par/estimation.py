@@ -17,8 +17,9 @@ from cobre.case import layout
 from cobre.case.model import Case
 from cobre.case.periods import StudyCalendar, study_calendar
 from cobre.errors import Problem, ValidationError
+from cobre.stochastic.par.earlier import estimated_models
 from cobre.stochastic.par.fit import InflowFit
-from cobre.stochastic.par.lag_statistics import SeasonStatistics
+from cobre.stochastic.par.lag_statistics import LagStatistics, SeasonStatistics
 from cobre.stochastic.par.moments import (
     AnnualMoments,
     SeasonMoments,
@@ -50,46 +51,52 @@ def estimate(case: Case) -> StandardModel:
     Raises
     ------
     ValidationError
-        When a season of the study has no observation.
+        When a season of the study has neither observations nor given statistics.
     """
     calendar = study_calendar(case.seasons, case.stages)
     models = estimate_seasons(case, calendar)
-    place = {
-        season: (number, at)
-        for number, item in models.items()
-        for at, season in enumerate(item.series.season_ids)
-    }
-    _check_observed(case, models, place)
-    scenarios = case.scenarios
-    rows = [models[place[season][0]] for season in _stage_seasons(case)]
-    spots = [place[season][1] for season in _stage_seasons(case)]
+    fit, scenarios = _fit(models), case.scenarios
+    missing = _without_observation(case, fit)
+    if missing and not scenarios.has_inflow_stats:
+        raise ValidationError(missing, source=f"case {case.path}")
+    place = {season: at for at, season in enumerate(fit.season_ids.tolist())}
+    # A season without any observation has the row of zeros at the end: no coefficients.
+    row = [place.get(season, len(place)) for season in _stage_seasons(case)]
     mean, std = scenarios.inflow_mean_m3s, scenarios.inflow_std_m3s
     if not scenarios.has_inflow_stats:
-        mean = np.array([item.moments.mean[at] for item, at in zip(rows, spots, strict=True)])
-        std = np.array([item.moments.std[at] for item, at in zip(rows, spots, strict=True)])
+        mean, std = fit.mean_m3s[row], fit.std_m3s[row]
     seasons = _season_statistics((item.series, item.moments) for item in models.values())
+    phi, given = _with_zeros(fit.coefficients)[row], scenarios.annual
+    annual = sample_ratio = None
     if scenarios.ar_coefficients is not None:
-        given = scenarios.annual
-        return StandardModel(
-            mean,
-            std,
-            scenarios.ar_coefficients,
-            None if given is None else given.coefficient / given.std_m3s,
-            seasons=seasons,
-            fit=_fit(models),
-        )
-    annual = None
-    if case.estimation.order_selection == "pacf_annual":
-        annual = np.array([_yearly(item, at) for item, at in zip(rows, spots, strict=True)])
+        phi = scenarios.ar_coefficients
+        annual = None if given is None else given.coefficient / given.std_m3s
+    else:
+        sample_ratio = np.where(np.isin(row, len(place))[:, np.newaxis], 1.0, _with_zeros(fit.residual_ratio)[row])
+        if case.estimation.order_selection == "pacf_annual":
+            scaled = np.divide(
+                fit.annual_coefficient,
+                fit.annual_std_m3s,
+                out=np.zeros_like(fit.annual_std_m3s),
+                where=fit.annual_std_m3s > 0.0,
+            )
+            annual = _with_zeros(scaled)[row]
+    lookup = LagStatistics(case, calendar, mean, std, seasons)
     return StandardModel(
         mean,
         std,
-        np.array([item.fitted.phi[at] for item, at in zip(rows, spots, strict=True)]),
+        phi,
         annual,
-        np.array([item.fitted.ratio[at] for item, at in zip(rows, spots, strict=True)]),
+        sample_ratio,
         seasons,
-        _fit(models),
+        fit,
+        estimated_models(case, calendar, lookup, fit, phi.shape[2]),
+        tuple(missing),
     )
+
+
+def _with_zeros(values: FloatArray) -> FloatArray:
+    return np.concatenate([values, np.zeros_like(values[:1])])
 
 
 def estimate_seasons(case: Case, calendar: StudyCalendar) -> dict[int, SeasonModels]:
@@ -144,36 +151,30 @@ def _stage_seasons(case: Case) -> list[int]:
     return [-1 if stage.season_id is None else stage.season_id for stage in case.stages]
 
 
-def _yearly(model: SeasonModels, season: int) -> FloatArray:
-    """Return the annual coefficient of a season over the standard deviation of the year before it."""
-    if model.annual is None:
-        return np.zeros(model.moments.mean.shape[1])
-    std = model.annual.std[season - 1]
-    scaled: FloatArray = np.divide(model.fitted.annual[season], std, out=np.zeros_like(std), where=std > 0.0)
-    return scaled
+def _without_observation(case: Case, fit: InflowFit) -> list[Problem]:
+    """Return a problem for each plant and season of the study without an observation.
 
-
-def _check_observed(case: Case, models: dict[int, SeasonModels], place: dict[int, tuple[int, int]]) -> None:
+    With statistics given, plants without any observation are left out: loading the case warned of them.
+    """
+    place = {season: at for at, season in enumerate(fit.season_ids.tolist())}
+    given = case.scenarios.has_inflow_stats
+    observed = fit.count.any(axis=0)
     problems = []
     for season in sorted(set(_stage_seasons(case))):
-        if season in place:
-            number, at = place[season]
-            missing = np.flatnonzero(models[number].moments.count[at] == 0).tolist()
-        else:
-            missing = list(range(len(case.hydros)))
-        for hydro in missing:
+        count = fit.count[place[season]] if season in place else np.zeros(len(case.hydros), np.int64)
+        for hydro in np.flatnonzero((count == 0) & (observed | (not given))).tolist():
             who = f"hydro {case.hydros[hydro].id} ({case.hydros[hydro].name})"
+            effect = "; its inflow there does not depend on earlier inflow" if given else ""
             problems.append(
                 Problem(
-                    "BusinessRuleViolation",
+                    "ModelQuality" if given else "BusinessRuleViolation",
                     f"{layout.INFLOW_HISTORY}: {who} has no observation in season {season}, to which stages "
-                    "of the study belong.",
+                    f"of the study belong{effect}.",
                     {"file": layout.INFLOW_HISTORY, "entity": who, "field": "start_date", "value": season},
                     "Add observations of that season.",
                 )
             )
-    if problems:
-        raise ValidationError(problems, source=f"case {case.path}")
+    return problems
 
 
 def _fit(models: dict[int, SeasonModels]) -> InflowFit:

@@ -9,7 +9,6 @@ time stands in, whatever its season, and the model carries a note.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -22,13 +21,6 @@ from cobre.case.periods import Period, StudyCalendar
 FloatArray = NDArray[np.float64]
 SeasonStatistics = Mapping[int, tuple[FloatArray, FloatArray]]
 """Mean and standard deviation by hydro, for each season id."""
-
-
-@dataclass(frozen=True)
-class _PreStudySpan:
-    start_date: datetime.date
-    end_date: datetime.date
-    season_id: int | None
 
 
 @dataclass
@@ -87,12 +79,7 @@ class LagStatistics:
         stats = case.scenarios.pre_study
         if stats is None:
             return
-        for row in range(stats.stage_id.size):
-            season = int(stats.season_id[row])
-            span = _PreStudySpan(
-                stats.start[row].item(), stats.end[row].item(), None if season < 0 else season
-            )
-            number, home = self._calendar.home_of(span)
+        for row, (number, home) in enumerate(self._calendar.periods_before(stats)):
             mean = np.where(stats.present[row], stats.mean_m3s[row], np.nan)
             std = np.where(stats.present[row], stats.std_m3s[row], np.nan)
             # Of several stages with the same home (weeks before the study) the latest with a row counts.

@@ -13,16 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case.model import Case
+from cobre.case.noise_share import noise_share, not_stationary
 from cobre.case.observations import missing_slots, observed_means
-from cobre.case.periods import StudyCalendar, study_calendar
+from cobre.case.periods import Period, StudyCalendar, study_calendar
 from cobre.case.problems import short_ids
 from cobre.errors import Problem, ValidationError
 from cobre.stochastic.par.contract import InflowModel
 from cobre.stochastic.par.dynamics import Memory, keep_needed, make_memory, observed_days, readers
+from cobre.stochastic.par.earlier import given_models
 from cobre.stochastic.par.estimation import estimate, observed_seasons
 from cobre.stochastic.par.lag_statistics import LagStatistics
-from cobre.stochastic.par.residual import residual_ratio
-from cobre.stochastic.par.standard import StandardModel
+from cobre.stochastic.par.standard import EarlierModel, StandardModel
 
 FloatArray = NDArray[np.float64]
 
@@ -52,25 +53,28 @@ def given_model(case: Case) -> StandardModel:
     """Return the model that the files give."""
     scenarios = case.scenarios
     shape = scenarios.inflow_mean_m3s.shape
-    phi = scenarios.ar_coefficients
+    phi = np.zeros((*shape, 0)) if scenarios.ar_coefficients is None else scenarios.ar_coefficients
     annual = scenarios.annual
+    calendar = study_calendar(case.seasons, case.stages)
     return StandardModel(
         scenarios.inflow_mean_m3s,
         scenarios.inflow_std_m3s,
-        np.zeros((*shape, 0)) if phi is None else phi,
+        phi,
         None if annual is None else annual.coefficient / annual.std_m3s,
         seasons=observed_seasons(case),
+        earlier=given_models(case, calendar, phi.shape[2]),
     )
 
 
 def assemble(case: Case, standard: StandardModel) -> InflowModel:
     """Return a standardised model in original units, with its memory and where it starts."""
     calendar = study_calendar(case.seasons, case.stages)
-    psi, effective, lag_mean, notes = _original_units(case, calendar, standard)
+    lookup = LagStatistics(case, calendar, standard.mean, standard.std, standard.seasons)
+    psi, effective, lag_mean, notes = _original_units(case, calendar, standard, lookup)
     base = standard.mean.copy()
     for lag in range(psi.shape[2]):
         base -= psi[:, :, lag] * lag_mean[:, :, lag]
-    ratio = residual_ratio(calendar, effective) if standard.ratio is None else standard.ratio
+    ratio, doubts = _noise_share(case, calendar, standard, effective, lookup)
     memory, wide = _with_memory(case, calendar, psi)
     needed, at_start = readers(memory, wide)
     initial = _initial(case, calendar, memory, at_start, standard.mean)
@@ -85,7 +89,7 @@ def assemble(case: Case, standard: StandardModel) -> InflowModel:
         std_m3s=standard.std,
         order=_order(standard.phi),
         fit=standard.fit,
-        notes=notes,
+        notes=(*standard.notes, *notes, *doubts),
     )
 
 
@@ -96,8 +100,58 @@ def _order(phi: FloatArray) -> NDArray[np.int64]:
     return found
 
 
+def _noise_share(
+    case: Case,
+    calendar: StudyCalendar,
+    standard: StandardModel,
+    effective: FloatArray,
+    lookup: LagStatistics,
+) -> tuple[FloatArray, list[Problem]]:
+    """Return the share of the noise by (stage, hydro), and notes on those that the sample gives.
+
+    Raises
+    ------
+    ValidationError
+        When no stationary series can have given coefficients.
+    """
+    lags = effective.shape[2]
+    earlier = [(item.resolution, item.period, _effective(item, lags, calendar, lookup)) for item in standard.earlier]
+    share = noise_share(calendar, effective, earlier)
+    broken = np.flatnonzero(np.isnan(share).any(axis=0)).tolist()
+    if not broken:
+        return share, []
+    if standard.sample_ratio is None:
+        raise ValidationError(not_stationary(case, share), source=f"case {case.path}")
+    share[:, broken] = standard.sample_ratio[:, broken]
+    return share, [
+        Problem(
+            "ModelQuality",
+            f"No stationary series has the coefficients that were estimated for {who}; the share of the noise "
+            "is that of the sample, so that deviations of generated inflow may differ from those observed.",
+            {"entity": who, "field": "residual_ratio", "value": None},
+            "Lower estimation.max_order, or set estimation.max_coefficient_magnitude.",
+        )
+        for who in (f"hydro {case.hydros[hydro].id} ({case.hydros[hydro].name})" for hydro in broken)
+    ]
+
+
+def _effective(item: EarlierModel, lags: int, calendar: StudyCalendar, lookup: LagStatistics) -> FloatArray:
+    """Return coefficients of a period before the study as :func:`_original_units` does for its stages."""
+    found = np.zeros((len(item.mean), lags))
+    now = lookup.of(item.resolution, item.period)[1]
+    period: Period = item.period
+    for lag in range(lags):
+        period = calendar.timelines[item.resolution].resolution.before(period)
+        std = lookup.of(item.resolution, period)[1]
+        if lag < item.phi.shape[1]:
+            found[:, lag] = np.where(std > 0.0, item.phi[:, lag], 0.0)
+        if lag < MONTHS_IN_A_YEAR:
+            found[:, lag] += item.annual * std / MONTHS_IN_A_YEAR
+    return np.where(now[:, np.newaxis] > 0.0, found, 0.0)
+
+
 def _original_units(
-    case: Case, calendar: StudyCalendar, standard: StandardModel
+    case: Case, calendar: StudyCalendar, standard: StandardModel, lookup: LagStatistics
 ) -> tuple[FloatArray, FloatArray, FloatArray, tuple[Problem, ...]]:
     """Return psi, standardised coefficients in effect and means of the lags by (stage, hydro, lag); notes."""
     stages, hydros, given = standard.phi.shape
@@ -106,7 +160,6 @@ def _original_units(
     if lags == 0 or not ((standard.phi != 0.0).any() or yearly):
         empty = np.zeros((stages, hydros, 0))
         return empty, empty, empty, ()
-    lookup = LagStatistics(case, calendar, standard.mean, standard.std, standard.seasons)
     psi, effective, lag_mean = (np.zeros((stages, hydros, lags)) for _ in range(3))
     unknown: dict[tuple[int, int], list[int]] = {}
     for stage in range(stages):

@@ -171,7 +171,8 @@ class AnnualMoments:
 def annual_moments(series: PeriodSeries, moments: SeasonMoments, max_lag: int) -> AnnualMoments:
     """Return moments of yearly means and their correlations with single periods.
 
-    Covariances are over the larger number of observations of the two.
+    A yearly mean counts where a value follows it, which it may explain. Covariances are over the larger number
+    of observations of the two.
     """
     seasons, hydros = moments.mean.shape
     length = series.values.shape[1]
@@ -179,6 +180,9 @@ def annual_moments(series: PeriodSeries, moments: SeasonMoments, max_lag: int) -
     if length >= _YEAR:
         window = np.lib.stride_tricks.sliding_window_view(series.values, _YEAR, axis=1)
         yearly[:, _YEAR - 1 :] = np.ascontiguousarray(window).sum(axis=2) / _YEAR
+        followed = ~np.isnan(series.values[:, 1:])
+        yearly[:, :-1][~followed] = np.nan
+        yearly[:, -1] = np.nan
     count = np.zeros((seasons, hydros), np.int64)
     mean, std = np.zeros((seasons, hydros)), np.zeros((seasons, hydros))
     for season in range(seasons):
