@@ -9,9 +9,10 @@ import pytest
 from cli_helpers import check_envelope, copy_example, snapshot, strict_json
 
 from cobre.cli import main
-from cobre.cli.directories import choose_output
 from cobre.cli.environment import default_threads
 from cobre.cli.exit_codes import ConfigurationError
+from cobre.errors import OutputError
+from cobre.results.directories import choose_output
 
 UNWRITABLE = Path("/proc/self")  # also for root
 
@@ -60,13 +61,13 @@ def test_output_that_is_a_file_exits_2(tmp_path, capsys):
 
 
 def test_unwritable_output_is_refused():
-    with pytest.raises(ConfigurationError, match="cannot be written"):
+    with pytest.raises(OutputError, match="cannot be written"):
         choose_output(Path("case"), UNWRITABLE / "results")
 
 
 def test_unwritable_subdirectory_is_refused(tmp_path):
     (tmp_path / "training").write_text("")
-    with pytest.raises(ConfigurationError, match="not a directory"):
+    with pytest.raises(OutputError, match="not a directory"):
         choose_output(Path("case"), tmp_path)
 
 

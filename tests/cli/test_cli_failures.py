@@ -41,9 +41,9 @@ def test_an_lp_without_solution(infeasible_case, capsys):
 def test_an_unknown_backend(tmp_path, monkeypatch, capsys):
     case = copy_example(tmp_path)
     monkeypatch.setenv("COBRE_COMM_BACKEND", "pigeon")
-    assert main(["train", str(case), "--output-format", "json"]) == 4
+    assert main(["train", str(case), "--output-format", "json"]) == 2
     envelope = strict_json(capsys.readouterr().out)
-    check_envelope(envelope, "train", 4)
+    check_envelope(envelope, "train", 2)
     assert envelope["errors"][0]["context"]["requested_value"] == "pigeon"
 
 
@@ -52,7 +52,7 @@ def test_too_little_memory(tmp_path, monkeypatch, capsys):
         raise MemoryError("Unable to allocate 256. GiB")
 
     case = copy_example(tmp_path)
-    monkeypatch.setattr("cobre.sddp.training.train", fail)
+    monkeypatch.setattr("cobre.sddp.training.train_together", fail)
     assert main(["train", str(case), "--output-format", "json"]) == 4
     (problem,) = strict_json(capsys.readouterr().out)["errors"]
     assert problem["kind"] == "OutOfMemory"

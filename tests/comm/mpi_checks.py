@@ -192,7 +192,7 @@ def errors(comm):
 
     world = comm._world
     victim = swapped(calls.SIZE, 9)
-    wrong.raises("MPI_ERR_ROOT", InvalidRoot, victim.broadcast, np.zeros(1), 7, root=7, size=9)
+    wrong.raises("MPI_ERR_ROOT", InvalidRoot, victim.broadcast, np.zeros(1), 7, root=7, size=victim.size)
     victim.close()
 
     datatype = calls.DATATYPES + SUPPORTED_DTYPES.index(np.dtype("float64"))

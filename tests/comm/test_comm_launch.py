@@ -96,7 +96,7 @@ def test_ranks_are_pinned_and_know_nothing_of_other_launchers(monkeypatch):  # A
     for rank, (cpus, foreign, arguments, directory) in enumerate(results):
         assert cpus == (slices[rank] if slices else sorted(os.sched_getaffinity(0)))
         assert foreign == []
-        assert b"cobre_" not in arguments  # the segment's name is no argument
+        assert b"/cobre_" not in arguments  # the segment's name is no argument
         assert directory == str(Path.cwd())
     free = launch(launch_functions.surroundings, 2, pin=False, timeout_s=120)
     assert free[0][0] == sorted(os.sched_getaffinity(0))

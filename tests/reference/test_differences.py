@@ -277,9 +277,9 @@ def test_number_of_planes(own: Own) -> None:
         return own.load({"system/hydro_production_models.json": models}, "fpha-computed")
 
     every, two = fitted(), fitted(max_planes_per_hydro=2)
-    assert len(every.production[0][0].planes) == 10
+    assert len(every.production[0][0].planes) == 11
     assert len(two.production[0][0].planes) == 2
-    stated("10 planes", "2 planes")
+    stated("11 planes", "2 planes")
     ignored = fitted(spillage_discretization_points=7).warnings
     assert any("spillage_discretization_points" in problem.message for problem in ignored)
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +12,12 @@ from studies import cascade_study, with_training
 from cobre.case.model import Case, CheckpointOptions, CutSelection, UpperBoundOptions
 from cobre.comm import Communicator
 from cobre.comm.launch import launch
-from cobre.errors import ValidationError
+from cobre.errors import OutputError, ValidationError
 from cobre.policy_store import latest_checkpoint, read_checkpoint, write_policy_directory
 from cobre.results import write_policy
-from cobre.sddp import Storage, TrainingResult, train
+from cobre.sddp import TrainingResult, train
 from cobre.sddp.persistence import stored_policy
+from cobre.sddp.plan import CHECKPOINTS
 from cobre.sddp.timing import balance_of
 
 LIMIT = 9
@@ -35,8 +37,12 @@ def study(selection: str = "all") -> Case:
     return with_training(case, cut_selection=SELECTIONS[selection])
 
 
-def every(root: Path, iterations: int = 2, **options: bool) -> Storage:
-    return Storage(checkpoints=root, schedule=CheckpointOptions(iterations, **options))
+def every(root: Path, iterations: int = 2) -> dict[str, Any]:
+    return {"output": root, "checkpoint_every": iterations}
+
+
+def resumed_from(root: Path) -> dict[str, Any]:
+    return {"output": root, "resume": True}
 
 
 def bounds(result: TrainingResult) -> list[tuple[float, ...]]:
@@ -50,8 +56,8 @@ def bounds(result: TrainingResult) -> list[tuple[float, ...]]:
 def test_a_resumed_run_makes_the_bytes_of_an_uninterrupted_one(tmp_path, selection):
     case = study(selection)
     whole = train(case)
-    train(case, iterations=5, storage=every(tmp_path, 3))
-    resumed = train(case, storage=replace(every(tmp_path, 3), resume=True))
+    train(case, iterations=5, **every(tmp_path, 3))
+    resumed = train(case, **resumed_from(tmp_path))
     assert resumed.policy_sha256 == whole.policy_sha256
     assert bounds(resumed) == bounds(whole)
     assert [record.iteration for record in resumed.history] == list(range(1, LIMIT + 1))
@@ -60,12 +66,13 @@ def test_a_resumed_run_makes_the_bytes_of_an_uninterrupted_one(tmp_path, selecti
 
 def test_every_checkpoint_leads_to_the_same_end(tmp_path):
     case = study("capped")
-    whole = train(case, storage=replace(every(tmp_path, 1), keep_last=LIMIT))
+    whole = train(case, keep_checkpoints=LIMIT, **every(tmp_path, 1))
     for iteration in (1, 4, 8):
         root = tmp_path / f"from-{iteration}"
-        root.mkdir()
-        (tmp_path / f"checkpoint-{iteration:06d}").rename(root / f"checkpoint-{iteration:06d}")
-        resumed = train(case, storage=Storage(checkpoints=root, resume=True))
+        (root / CHECKPOINTS).mkdir(parents=True)
+        name = f"checkpoint-{iteration:06d}"
+        (tmp_path / CHECKPOINTS / name).rename(root / CHECKPOINTS / name)
+        resumed = train(case, **resumed_from(root))
         assert resumed.policy_sha256 == whole.policy_sha256
 
 
@@ -73,8 +80,8 @@ def test_the_deterministic_bound_goes_on_too(tmp_path):
     bounded = UpperBoundOptions(enabled=True, interval_iterations=3)
     case = with_training(study(), upper_bound=bounded)
     whole = train(case)
-    train(case, iterations=4, storage=every(tmp_path))
-    resumed = train(case, storage=replace(every(tmp_path), resume=True))
+    train(case, iterations=4, **every(tmp_path))
+    resumed = train(case, **resumed_from(tmp_path))
     assert resumed.deterministic_bound.value == whole.deterministic_bound.value
     assert [record.deterministic_upper_bound for record in resumed.history] == [
         record.deterministic_upper_bound for record in whole.history
@@ -82,13 +89,11 @@ def test_the_deterministic_bound_goes_on_too(tmp_path):
 
 
 def resume_on_rank(comm: Communicator, root: Path) -> str:
-    return train(
-        study("lml1"), communicator=comm, storage=Storage(checkpoints=root, resume=True)
-    ).policy_sha256
+    return train(study("lml1"), communicator=comm, **resumed_from(root)).policy_sha256
 
 
 def train_on_rank(comm: Communicator, root: Path) -> str:
-    return train(study("lml1"), iterations=4, communicator=comm, storage=every(root, 4)).policy_sha256
+    return train(study("lml1"), iterations=4, communicator=comm, **every(root, 4)).policy_sha256
 
 
 def test_the_number_of_ranks_may_change(tmp_path, monkeypatch):
@@ -96,54 +101,55 @@ def test_the_number_of_ranks_may_change(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
     whole = train(study("lml1")).policy_sha256
     launch(train_on_rank, 2, args=(tmp_path,), timeout_s=250)
-    assert train(study("lml1"), storage=Storage(checkpoints=tmp_path, resume=True)).policy_sha256 == whole
+    assert train(study("lml1"), **resumed_from(tmp_path)).policy_sha256 == whole
     assert launch(resume_on_rank, 3, args=(tmp_path,), timeout_s=250) == [whole] * 3
 
 
-def test_nothing_to_resume_from_starts_fresh_and_says_so(tmp_path):
-    result = train(study(), iterations=2, storage=Storage(checkpoints=tmp_path / "none", resume=True))
-    assert result.iterations == 2
-    assert [problem.kind for problem in result.warnings] == ["NothingToResume"]
+def test_nothing_to_resume_from_is_an_error(tmp_path):
+    with pytest.raises(OutputError, match="resume"):
+        train(study(), iterations=2, **resumed_from(tmp_path / "none"))
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_limit_that_is_reached_already_ends_at_once(tmp_path):
-    whole = train(study(), iterations=4, storage=every(tmp_path))
-    again = train(study(), iterations=4, storage=replace(every(tmp_path), resume=True))
+    whole = train(study(), iterations=4, **every(tmp_path))
+    again = train(study(), iterations=4, **resumed_from(tmp_path))
     assert again.lp_solves == whole.lp_solves
     assert balance_of(again.workers).imbalance == 1.0
     assert again.policy_sha256 == whole.policy_sha256
     with pytest.raises(ValidationError, match="holds 4 iterations, more than the limit of 3"):
-        train(study(), iterations=3, storage=replace(every(tmp_path), resume=True))
+        train(study(), iterations=3, **resumed_from(tmp_path))
 
 
 def test_another_study_is_refused_with_what_differs(tmp_path):
-    train(study(), iterations=2, storage=every(tmp_path))
+    train(study(), iterations=2, **every(tmp_path))
     case = study()
     data = tuple(replace(stage, thermal_cost=stage.thermal_cost * 1.5) for stage in case.stage_data)
     with pytest.raises(ValidationError) as caught:
-        train(replace(case, stage_data=data), storage=replace(every(tmp_path), resume=True))
+        train(replace(case, stage_data=data), **resumed_from(tmp_path))
     assert any("thermal_cost" in str(problem) for problem in caught.value.problems)
     with pytest.raises(ValidationError, match="tree_seed"):
-        train(study(), seed=7, storage=replace(every(tmp_path), resume=True))
+        train(study(), seed=7, **resumed_from(tmp_path))
 
 
 def test_without_bases_it_says_that_bits_may_differ(tmp_path):
-    train(study(), iterations=2, storage=every(tmp_path, 2, store_basis=False))
-    found = latest_checkpoint(tmp_path)
+    case = study()
+    schedule = CheckpointOptions(2, store_basis=False)
+    case = replace(case, policy=replace(case.policy, checkpointing=schedule))
+    train(case, iterations=2, output=tmp_path)
+    found = latest_checkpoint(tmp_path / CHECKPOINTS)
     assert found is not None
     assert read_checkpoint(found.path).bases is None
-    result = train(study(), storage=Storage(checkpoints=tmp_path, resume=True))
+    result = train(study(), **resumed_from(tmp_path))
     assert [problem.kind for problem in result.warnings] == ["NotBitForBit"]
     assert result.lower_bound == pytest.approx(train(study()).lower_bound, rel=1e-3)
 
 
 def test_stopping_from_outside_leaves_a_checkpoint(tmp_path):
     case = study()
-    stopped = train(
-        case, on_iteration=lambda record: record.iteration == 3, storage=Storage(checkpoints=tmp_path)
-    )
+    stopped = train(case, on_iteration=lambda record: record.iteration == 3, output=tmp_path)
     assert stopped.termination_reason == "graceful_shutdown"
-    resumed = train(case, storage=Storage(checkpoints=tmp_path, resume=True))
+    resumed = train(case, **resumed_from(tmp_path))
     assert resumed.policy_sha256 == train(case).policy_sha256
 
 
@@ -157,7 +163,7 @@ def test_a_warm_start_begins_where_the_policy_ended(tmp_path, kind):
         )
     else:
         write_policy(tmp_path / "policy", case, first)
-    warm = train(case, iterations=1, storage=Storage(warm_start=tmp_path / "policy"))
+    warm = train(case, iterations=1, warm_start=tmp_path / "policy")
     assert warm.lower_bound >= first.lower_bound * (1.0 - 1e-9)
     loaded = [int((made == 0).sum()) for made in warm.policy.iterations[:-1]]
     kept = [len(cuts) for cuts in first.policy.intercepts[:-1]]
@@ -171,10 +177,9 @@ def test_a_warm_started_run_can_be_resumed(tmp_path):
     first = train(case, iterations=3)
     policy = tmp_path / "policy"
     write_policy_directory(policy, stored_policy(case, first.policy, first.history, first.seed, 1.0))
-    whole = train(case, iterations=5, storage=Storage(warm_start=policy))
-    kept = replace(every(tmp_path / "kept"), warm_start=policy)
-    train(case, iterations=2, storage=kept)
-    resumed = train(case, iterations=5, storage=Storage(checkpoints=tmp_path / "kept", resume=True))
+    whole = train(case, iterations=5, warm_start=policy)
+    train(case, iterations=2, warm_start=policy, **every(tmp_path / "kept"))
+    resumed = train(case, iterations=5, **resumed_from(tmp_path / "kept"))
     assert resumed.policy_sha256 == whole.policy_sha256
 
 
@@ -186,7 +191,7 @@ def test_a_warm_start_of_another_system_is_refused(tmp_path):
     )
     larger = cascade_study(hydros=4, thermals=3, passes=3, stages=5)
     with pytest.raises(ValidationError, match="does not know a state of the study"):
-        train(larger, storage=Storage(warm_start=tmp_path / "policy"))
+        train(larger, warm_start=tmp_path / "policy")
     assert np.isfinite(first.lower_bound)
 
 

@@ -96,7 +96,7 @@ def test_an_exception_in_the_callback_reaches_the_caller():
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_lp_without_solution_is_explained(tmp_path, threads):
     with pytest.raises(SolverError) as caught:
-        train(dry_study(), threads=threads, failure_directory=tmp_path)
+        train(dry_study(), threads=threads, output=tmp_path)
     error = caught.value
     assert (error.stage, error.iteration, error.scenario, error.opening) == (1, 1, 0, 0)
     assert error.solver_status == "infeasible"
@@ -116,7 +116,7 @@ def test_the_failing_pass_and_opening_are_named(tmp_path):
         replace(case, scenarios=replace(case.scenarios, inflow_std_m3s=std)), inflow_method="none"
     )
     with pytest.raises(SolverError) as caught:
-        train(case, failure_directory=tmp_path)
+        train(case, output=tmp_path)
     error = caught.value
     assert error.stage == 1
     assert error.context["violated_rows"][0].startswith("hydro_balance[plant 0]")

@@ -195,9 +195,9 @@ def test_an_lp_without_solution_is_told_by_all_ranks(tmp_path):
         replace(case, scenarios=replace(case.scenarios, inflow_std_m3s=std)), inflow_method="none"
     )
     with pytest.raises(SolverError) as here:
-        train(case, failure_directory=tmp_path)
+        train(case, output=tmp_path)
     with pytest.raises(WorkerError) as there:
-        Study(case).train(ranks=3, threads=1, failure_directory=tmp_path)
+        Study(case).train(ranks=3, threads=1, output=tmp_path)
     inner = there.value.inner
     assert isinstance(inner, SolverError)
     assert inner.on_all_ranks
@@ -216,7 +216,7 @@ def test_ranks_with_different_studies_do_not_train():
 
 @pytest.mark.parametrize(("argument", "value"), [("ranks", 0), ("threads", 0), ("iterations", -1)])
 def test_arguments_are_checked_before_anything_starts(argument, value):
-    with pytest.raises(ValidationError, match=f"{argument} must be 1 or more"):
+    with pytest.raises(ValidationError, match=f"{argument} must be a whole number, 1 or more"):
         Study(cascade_study()).train(**{argument: value})
 
 
