@@ -133,7 +133,8 @@ def test_saved_case_with_nodes_and_a_boundary_policy(tmp_path: Path) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
-    costs=st.lists(st.floats(0, 1e6), min_size=2, max_size=2),
+    # Costs that one LP can hold, see cobre.lp.cost_unit.
+    costs=st.lists(st.just(0.0) | st.floats(1e-3, 1e6), min_size=2, max_size=2),
     storage=st.floats(10.0, 200.0),
     inflow=st.lists(st.floats(-100, 1e4), min_size=6, max_size=6),
     name=st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=8),
