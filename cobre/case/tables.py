@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cobre.case.documents import CaseDocuments, report_unreadable
 from cobre.case.problems import Reporter, short_ids, show, suggest_name
-from cobre.case.schema.base import LARGEST_NUMBER
+from cobre.case.schema.base import EARLIEST_DATE, LARGEST_NUMBER
 
 ColumnType = Literal["id", "nullable_id", "value", "date"]
 Columns = dict[str, NDArray[Any]]
@@ -172,6 +172,17 @@ def _convert(column: Any, name: str, kind: ColumnType, path: str, reporter: Repo
     if kind == "nullable_id":
         converted = converted.cast(pa.int64()).fill_null(NO_ID)
     array: NDArray[Any] = converted.to_numpy()
+    if kind == "date" and (array < np.datetime64(EARLIEST_DATE)).any():
+        row = int(np.argmax(array < np.datetime64(EARLIEST_DATE)))
+        reporter.error(
+            "InvalidValue",
+            f"{path}: {name} is {array[row]} in row {row}, before {EARLIEST_DATE}.",
+            file=path,
+            field=f"{name}[row {row}]",
+            value=str(array[row]),
+            suggestion="Give a date with all four digits of its year.",
+        )
+        return None
     return array
 
 

@@ -91,6 +91,9 @@ class ScalingReport:
     cost_scale: float
     stages: tuple[StageScaling, ...]
 
+    def __repr__(self) -> str:
+        return f"ScalingReport({len(self.stages)} stages, cost scale {self.cost_scale!r})"
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is still badly scaled, in words."""

@@ -42,7 +42,7 @@ _SCHEDULE_FIELDS = frozenset(entry.name for entry in fields(CheckpointOptions))
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
+class TrainingArguments:
     """Arguments of :meth:`cobre.Study.train` that stand in place of keys of the case; ``None`` = the key."""
 
     iterations: int | None = None
@@ -134,7 +134,7 @@ class TrainingPlan:
         return self.output or self.case.path / "output"
 
 
-def with_options(case: Case, options: TrainingOptions) -> Case:
+def with_options(case: Case, options: TrainingArguments) -> Case:
     """Return the case with the arguments that stand in place of its keys."""
     changes: dict[str, Any] = {}
     if options.iterations is not None:
@@ -144,7 +144,7 @@ def with_options(case: Case, options: TrainingOptions) -> Case:
     return replace(case, training=replace(case.training, **changes))
 
 
-def make_plan(case: Case, options: TrainingOptions, ranks: int, threads: int) -> TrainingPlan:
+def make_plan(case: Case, options: TrainingArguments, ranks: int, threads: int) -> TrainingPlan:
     """Decide what a run does, on the only process that writes; changes nothing on disk.
 
     Raises
@@ -199,7 +199,7 @@ def make_plan(case: Case, options: TrainingOptions, ranks: int, threads: int) ->
     return TrainingPlan(case, ranks, threads, output, storage, options.force, tuple(warnings), planned)
 
 
-def plan_together(comm: Communicator, case: Case, options: TrainingOptions, threads: int) -> TrainingPlan:
+def plan_together(comm: Communicator, case: Case, options: TrainingArguments, threads: int) -> TrainingPlan:
     """Decide what a run does on rank 0, for all ranks; collective."""
     plan: TrainingPlan | None = None
     with failing_together(comm):
@@ -229,7 +229,7 @@ def _read_plan_text(text: str) -> tuple[Path | None, Storage]:
     return None if output is None else Path(output), Storage(**entries)
 
 
-def _output_of(case: Case, options: TrainingOptions) -> tuple[Path | None, list[Problem]]:
+def _output_of(case: Case, options: TrainingArguments) -> tuple[Path | None, list[Problem]]:
     """Return the output directory: the one asked for, else the usual one where the case has a use for it."""
     policy = case.policy
     wanted = options.resume or options.checkpoint_every is not None or options.keep_checkpoints is not None
@@ -268,7 +268,7 @@ def _newest(checkpoints: Path) -> StoredWork | None:
     return None if found is None else stored_work(found.path)
 
 
-def _schedule(case: Case, options: TrainingOptions, known: Mapping[str, Any]) -> CheckpointOptions | None:
+def _schedule(case: Case, options: TrainingArguments, known: Mapping[str, Any]) -> CheckpointOptions | None:
     """Return when checkpoints are written: by the arguments, those of the run that is resumed, the case."""
     schedule = case.policy.checkpointing
     given = {name: value for name, value in known.items() if name in _SCHEDULE_FIELDS}

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.errors import Problem, ValidationError
 from cobre.policy_store import policy_digest
+
+_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +58,38 @@ class Policy:
     boundary_cuts: int = 0
 
     def evaluate(self, stage: int, state: NDArray[np.float64]) -> float:
-        """Return the future cost ($) the cuts of ``stage`` (position) give at an outgoing ``state``."""
-        values = self.intercepts[stage] + self.slopes[stage] @ np.asarray(state, np.float64)
+        """Return the future cost ($) that the cuts of a stage give at the state it leaves behind.
+
+        Parameters
+        ----------
+        stage
+            Position of the stage, from 0; with a policy graph of the node.
+        state
+            A number for each component, in the order of ``state_names``.
+
+        Raises
+        ------
+        ValidationError
+            When the policy has no such stage, or the state has not one number for each component.
+        """
+        if not hasattr(stage, "__index__") or not 0 <= stage < len(self.intercepts):
+            raise _wrong("stage", stage, f"a position from 0 to {len(self.intercepts) - 1}")
+        try:
+            point = np.asarray(state, np.float64)
+        except (TypeError, ValueError):
+            raise _wrong("state", state, "a sequence of numbers") from None
+        if point.shape != (len(self.state_names),):
+            names = ", ".join(self.state_names[:_SHOWN]) + (", ..." if len(self.state_names) > _SHOWN else "")
+            wanted = f"{len(self.state_names)} numbers ({names}), but its shape is {point.shape}"
+            raise _wrong("state", state, wanted)
+        if not np.isfinite(point).all():
+            raise _wrong("state", state, "finite numbers")
+        values = self.intercepts[stage] + self.slopes[stage] @ point
         return float(max(self.future_cost_floor[stage], values.max(initial=-np.inf)))
+
+    def __repr__(self) -> str:
+        nodes, cuts = len(self.intercepts), sum(len(part) for part in self.intercepts)
+        return f"Policy({nodes} nodes, {len(self.state_names)} state components, {cuts} cuts)"
 
     def sha256(self) -> str:
         """Return a digest over every bit of every cut, and over which of them are active."""
@@ -70,3 +102,12 @@ class Policy:
             slopes=self.slopes,
             active=self.active,
         )
+
+
+def _wrong(name: str, value: object, wanted: str) -> ValidationError:
+    message = f"{name} must be {wanted}"
+    if name == "stage":
+        message += f", not {value!r}"
+    return ValidationError(
+        [Problem("InvalidValue", message, {"field": name, "value": f"{value!r:.80}"})], source="arguments"
+    )

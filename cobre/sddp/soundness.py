@@ -8,6 +8,9 @@ who build them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from cobre.case import layout
 from cobre.case.model import Case
 from cobre.errors import CobreError, Problem
 from cobre.lp.state import StateLayout
@@ -19,9 +22,15 @@ from cobre.stochastic.tree import openings_by_node
 def study_problems(case: Case) -> tuple[Problem, ...]:
     """Return the problems of a case whose files have none; empty where it can be trained."""
     try:
-        layout = StateLayout(case)
-        graph_arrays(case, openings_by_node(case, layout.inflow))
-        boundary_cuts(case, [(part.kind, part.entity_id, part.offset) for part in layout.components])
+        state = StateLayout(case)
+        graph_arrays(case, openings_by_node(case, state.inflow))
+        boundary_cuts(case, [(part.kind, part.entity_id, part.offset) for part in state.components])
     except CobreError as error:
-        return error.problems
+        return tuple(_of_a_case(problem) for problem in error.problems)
     return ()
+
+
+def _of_a_case(problem: Problem) -> Problem:
+    """Give a problem the form of those of files: a sentence, and the file to look at."""
+    context = {"file": layout.CONFIG, **problem.context}
+    return replace(problem, message=f"{problem.message.rstrip('.')}.", context=context)

@@ -131,10 +131,10 @@ class Study:
         WorkerError
             When one of several ranks fails; ``inner`` is what it raised.
         """
-        from cobre.sddp.plan import TrainingOptions, make_plan, plan_together
+        from cobre.sddp.plan import TrainingArguments, make_plan, plan_together
 
         began = _now()
-        options = TrainingOptions(
+        options = TrainingArguments(
             iterations, seed, output, resume, warm_start, checkpoint_every, keep_checkpoints, force
         )
         options.check(ranks=ranks, threads=threads)

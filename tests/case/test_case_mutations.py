@@ -27,6 +27,8 @@ KINDS = {
     "DimensionMismatch",
     "BusinessRuleViolation",
     "NotImplemented",
+    "BoundaryReconciliationError",
+    "IncompatibleSettings",
 }
 WARNING_KINDS = {"UnusedEntity", "ModelQuality", "SemanticAmbiguity"}
 VALUES = [None, float("nan"), float("inf"), -1, 0, 10**30, 1e308, True, "text", [], {}, [None], {"x": 1}]

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from boundary_policy import write_boundary
 from case_builder import PATHS, write_case
 from test_case_initial import FEBRUARY, JANUARY, POST, ahead, committed, post_study, release
 from test_case_mutations import KINDS, WARNING_KINDS, mutants
@@ -37,6 +38,8 @@ EXTERNAL_LOAD = "scenarios/external_load_scenarios.parquet"
 def write_rich(path: Path, extra: dict[str, Any] | None = None) -> Path:
     """Write a case with seasons, nodes, external load, water under way and commitments ahead of time."""
 
+    write_boundary(path.with_name(f"{path.name}-later"), 1, datetime.date(2024, 4, 1))
+
     def edit_config(file: dict) -> None:
         file["training"].update(
             selection={"method": "enumerated"},
@@ -44,7 +47,7 @@ def write_rich(path: Path, extra: dict[str, Any] | None = None) -> Path:
             cut_selection=None,
             solver={"forward": {"presolve": "on"}},
         )
-        file["policy"] = {"boundary": {"path": "system", "strict": False}}
+        file["policy"] = {"boundary": {"path": f"../{path.name}-later", "strict": False}}
         file["upper_bound_evaluation"] = {"enabled": True, "lipschitz": {"mode": "auto"}}
         file["estimation"] = {"max_order": 3}
 

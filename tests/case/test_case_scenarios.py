@@ -148,21 +148,44 @@ def history(**columns: Any) -> dict[str, Any]:
     return {**table, **columns}
 
 
+def whole_history() -> dict[str, Any]:
+    """Return observations of both plants in all seasons of the study."""
+    days = [datetime.date(2023, month, 1) for month in (1, 2, 3, 4)]
+    return {
+        "hydro_id": [1, 1, 1, 4, 4, 4],
+        "start_date": days[:3] * 2,
+        "end_date": days[1:] * 2,
+        "value_m3s": [1.0, 2.0, 1.5, 3.0, 4.0, 5.0],
+    }
+
+
 def test_history(tmp_path: Path) -> None:
-    shuffled = {key: [values[at] for at in (2, 1, 0)] for key, values in history().items()}
-    for name, table in (("a", history()), ("c", shuffled)):
+    whole = whole_history()
+    shuffled = {key: [values[at] for at in (2, 5, 1, 0, 4, 3)] for key, values in whole.items()}
+    for name, table in (("a", whole), ("c", shuffled)):
         case = load(write_case(tmp_path / name, stages=with_months, extra={HISTORY: table}))
         found = case.scenarios.inflow_history
         assert found is not None
-        assert found.hydro.tolist() == [0, 0, 1]
-        assert found.value_m3s.tolist() == [1.0, 2.0, 3.0]
-        assert found.start.astype(str).tolist() == ["2023-01-01", "2023-02-01", "2023-01-01"]
+        assert found.hydro.tolist() == [0, 0, 0, 1, 1, 1]
+        assert found.value_m3s.tolist() == [1.0, 2.0, 1.5, 3.0, 4.0, 5.0]
+        assert found.start.astype(str).tolist()[:3] == ["2023-01-01", "2023-02-01", "2023-03-01"]
         assert case.scenarios.estimation_path == "partial_estimation"
-    case = load(write_case(tmp_path / "d", stages=with_months, inflow=None, extra={HISTORY: history()}))
+    case = load(write_case(tmp_path / "d", stages=with_months, inflow=None, extra={HISTORY: whole}))
     assert case.scenarios.estimation_path == "full_estimation"
     assert case.summary().uncertainty["inflow"] == "noise as in the history at 2 hydros (saa)"
     errors = errors_of(write_case(tmp_path / "b", extra={HISTORY: history()}))
     pick(errors, "BusinessRuleViolation", file=HISTORY, rule="5b.21")
+
+
+def test_a_season_of_the_study_without_observations_is_found_at_load(tmp_path: Path) -> None:
+    errors = errors_of(write_case(tmp_path, stages=with_months, extra={HISTORY: history()}))
+    pick(errors, "BusinessRuleViolation", file=HISTORY, entity="hydro 4 (LOWER)", value=1)
+
+
+def test_a_year_of_few_digits_is_refused(tmp_path: Path) -> None:
+    early = [datetime.date(23, 1, 1), *history()["start_date"][1:]]
+    path = write_case(tmp_path, stages=with_months, extra={HISTORY: history(start_date=early)})
+    only(path, "InvalidValue", file=HISTORY, field="start_date[row 0]", value="0023-01-01")
 
 
 DAY = datetime.date(2023, 1, 15)

@@ -30,6 +30,10 @@ LARGEST_NUMBER = 1.0e15
 """Largest magnitude of a number in a case, whatever its unit: beyond it LPs lose what is beside it."""
 
 
+EARLIEST_DATE = datetime.date(1000, 1, 1)
+"""Calendars look at years before a date; an earlier one is a slip of the pen anyway."""
+
+
 class FormatModel(BaseModel):
     """A JSON object of the format: no unknown keys, no type coercion, no NaN or infinity.
 
@@ -72,9 +76,13 @@ def _parse_date(value: Any) -> datetime.date:
     # fromisoformat alone would also take "20240101" and week dates in newer Python versions.
     if re.fullmatch(r"\d{4}-\d{2}-\d{2}", value, re.ASCII):
         try:
-            return datetime.date.fromisoformat(value)
+            date = datetime.date.fromisoformat(value)
         except ValueError:
             pass  # falls through to the error: right shape, no such day
+        else:
+            if date >= EARLIEST_DATE:
+                return date
+            raise PydanticCustomError("date_value", f"must not be before {EARLIEST_DATE}")
     raise PydanticCustomError("date_value", "must be an existing date written as YYYY-MM-DD")
 
 

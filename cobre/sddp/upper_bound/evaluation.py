@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numba import njit
@@ -69,8 +69,8 @@ class UpperBoundResult:
     """
 
     value: float
-    vertices: tuple[FloatArray, ...]
-    vertex_values: tuple[FloatArray, ...]
+    vertices: tuple[FloatArray, ...] = field(repr=False)
+    vertex_values: tuple[FloatArray, ...] = field(repr=False)
     lp_solves: int
     seconds: float
     reason_unavailable: str | None = None
