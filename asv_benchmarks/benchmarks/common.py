@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cobre.case import Case
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+REPOSITORY = Path(__file__).resolve().parents[2]
+EXAMPLES = REPOSITORY / "examples"
 
 
 def example(name: str) -> Path:
@@ -20,6 +21,18 @@ def example(name: str) -> Path:
     if not path.is_dir():
         raise NotImplementedError(f"no example {name}")
     return path
+
+
+def shared_system(name: str) -> Path:
+    """Return the directory of a case in ``shared/systems``, beside the repository or a directory above it.
+
+    asv skips the benchmark where there is none.
+    """
+    for directory in REPOSITORY.parents:
+        path = directory / "shared" / "systems" / name
+        if path.is_dir():
+            return path
+    raise NotImplementedError(f"no shared system {name}")
 
 
 def run_python(*arguments: str) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
+
 import pytest
 from check_case import drawn_openings
 from extensive_form import solve_extensive_form
@@ -41,3 +45,14 @@ def test_lower_bound_of_the_stochastic_case() -> None:
     assert result.lower_bound == pytest.approx(reference_bound("1dtoy"), rel=1e-9)
     optimum = solve_extensive_form(path, drawn_openings(path))
     assert max(record.lower_bound for record in result.history) <= optimum * (1 + 1e-9)
+
+
+def test_lower_bound_with_a_risk_measure(tmp_path: Path) -> None:
+    path = Path(shutil.copytree(shared_cases() / "1dtoy", tmp_path / "1dtoy"))
+    document = json.loads((path / "stages.json").read_text(encoding="utf-8"))
+    for stage in document["stages"]:
+        stage["risk_measure"] = {"cvar": {"alpha": 0.3, "lambda": 0.4}}
+    (path / "stages.json").write_text(json.dumps(document), encoding="utf-8")
+    # cobre-rs 0.18.0 after 15 iterations.
+    result = cobre.sddp.train(cobre.case.load(path), iterations=15)
+    assert result.lower_bound == pytest.approx(7_523_998.788977019, rel=1e-12)
