@@ -59,7 +59,9 @@ def statistics_table(report: StochasticReport) -> pa.Table:
     hydros, stages = _grid(_hydro_ids(case), _stage_ids(case))
     mean, std = model.mean_m3s.T.ravel(), model.std_m3s.T.ravel()
     if earlier:
-        before_mean, before_std = (np.array([getattr(item, name) for item in earlier]) for name in ("mean", "std"))
+        before_mean, before_std = (
+            np.array([getattr(item, name) for item in earlier]) for name in ("mean", "std")
+        )
         known = ~np.isnan(before_mean)
         at = np.argwhere(known)
         ids = np.array([item.stage_id for item in earlier], np.int64)

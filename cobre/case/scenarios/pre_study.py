@@ -52,8 +52,9 @@ def pre_study_stats(files: CaseDocuments, sources: Sources) -> PreStudyStats | N
     if layout.INFLOW_STATS in tables:
         table = tables[layout.INFLOW_STATS]
         rows = np.flatnonzero(np.isin(table["stage_id"], numbers) & np.isin(table["hydro_id"], hydros))
-        at = np.searchsorted(numbers, table["stage_id"][rows]), np.searchsorted(
-            hydros, table["hydro_id"][rows]
+        at = (
+            np.searchsorted(numbers, table["stage_id"][rows]),
+            np.searchsorted(hydros, table["hydro_id"][rows]),
         )
         mean[at], std[at], present[at] = table["mean_m3s"][rows], table["std_m3s"][rows], True
     phi = annual = None

@@ -61,7 +61,7 @@ def estimated_correlation(case: Case) -> CorrelationFile | None:
             matrix, common = pearson(
                 np.ascontiguousarray(residual[np.ix_(observed, model.series.season == at)])
             )
-            if int(common.min(initial=0)) >= _LEAST_COMMON:
+            if common.size and int(common.min()) >= _LEAST_COMMON:
                 names[season] = f"season_{season:02d}"
                 profiles[names[season]] = _profile(case, observed, matrix)
     together = np.concatenate(pooled, axis=1)[observed]

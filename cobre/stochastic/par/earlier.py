@@ -83,9 +83,8 @@ def _estimated(
     """Return statistics of a period, and the coefficients of its season unless there is no fit."""
     mean, std, known = lookup.of(resolution, period)
     phi, *annual = _nothing(len(mean), lags)
-    season = np.flatnonzero(fit.season_ids == period.season_id) if fit is not None else ()
-    if fit is not None and len(season):
-        at = int(season[0])
+    if fit is not None and period.season_id in fit.season_ids:
+        at = int(np.flatnonzero(fit.season_ids == period.season_id)[0])
         phi[:, : fit.coefficients.shape[2]] = fit.coefficients[at][:, :lags]
         annual = [fit.annual_coefficient[at], fit.annual_mean_m3s[at], fit.annual_std_m3s[at]]
     return EarlierModel(

@@ -72,7 +72,9 @@ def estimate(case: Case) -> StandardModel:
         phi = scenarios.ar_coefficients
         annual = None if given is None else given.coefficient / given.std_m3s
     else:
-        sample_ratio = np.where(np.isin(row, len(place))[:, np.newaxis], 1.0, _with_zeros(fit.residual_ratio)[row])
+        sample_ratio = np.where(
+            np.isin(row, len(place))[:, np.newaxis], 1.0, _with_zeros(fit.residual_ratio)[row]
+        )
         if case.estimation.order_selection == "pacf_annual":
             scaled = np.divide(
                 fit.annual_coefficient,

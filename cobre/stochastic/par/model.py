@@ -115,7 +115,9 @@ def _noise_share(
         When no stationary series can have given coefficients.
     """
     lags = effective.shape[2]
-    earlier = [(item.resolution, item.period, _effective(item, lags, calendar, lookup)) for item in standard.earlier]
+    earlier = [
+        (item.resolution, item.period, _effective(item, lags, calendar, lookup)) for item in standard.earlier
+    ]
     share = noise_share(calendar, effective, earlier)
     broken = np.flatnonzero(np.isnan(share).any(axis=0)).tolist()
     if not broken:
