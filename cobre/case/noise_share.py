@@ -1,7 +1,7 @@
 """Share of the noise in an inflow that standardised coefficients leave, by season.
 
-With ``C`` the correlations of the lags that a season reads, ``rho = C phi`` are those of its inflow with them,
-and ``r^2 = 1 - phi' C phi``: then the inflow has the standard deviation that is stated. ``C`` of the next
+With ``C`` the correlations of the lags that a season reads, ``rho = C phi`` are those of its inflow with
+them, and ``r^2 = 1 - phi' C phi``: then the inflow has the standard deviation that is stated. ``C`` of the next
 season has ``rho`` as its newest row. Round a whole cycle of seasons it comes back to where it started: the
 share belongs to the season, whatever the first stage of the study.
 
@@ -118,7 +118,7 @@ def _share_of_plant(phi: FloatArray) -> FloatArray:
 
 
 def _through_cycle(phi: FloatArray, correlation: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return correlations (several at once) after all seasons have passed, and ``r^2`` by (season, of them)."""
+    """Return correlations (several at once) after all seasons have passed, and ``r^2`` by (season, one)."""
     left = np.empty((len(phi), len(correlation)))
     for season, coefficients in enumerate(phi):
         rho: FloatArray = np.einsum("nkl,l->nk", correlation, coefficients)
@@ -167,8 +167,8 @@ def not_stationary(case: Case, share: FloatArray) -> list[Problem]:
         problems.append(
             make_problem(
                 "InvalidValue",
-                f"{layout.INFLOW_AR}: the coefficients of {entity} at stage {where} imply, round the cycle of "
-                "seasons, a correlation outside [-1, 1] or a negative variance of the residual.",
+                f"{layout.INFLOW_AR}: the coefficients of {entity} at stage {where} imply, round the cycle "
+                "of seasons, a correlation outside [-1, 1] or a negative variance of the residual.",
                 "Give coefficients of a stationary model.",
                 {"file": layout.INFLOW_AR, "entity": entity, "field": "coefficient", "value": where},
             )

@@ -1,8 +1,8 @@
 """Every row of ``docs/differences.md``: the number or rule of cobre-rs, and ours.
 
 Numbers of cobre-rs come from running its published wheel 0.18.0 on the public cases with one change. Beside
-each stands a case of our own, the base case of the guide with the same change, that needs no public case; what
-cobre-rs would make of it follows from its rule.
+each stands a case of our own, the base case of the guide with the same change, that needs no public case;
+what cobre-rs would make of it follows from its rule.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def load_correlation(sources: Sources, reporter: Reporter) -> Correlation | None
                 "dimensional.5",
                 suggest_name(item.profile_name, file.profiles, "profiles"),
             )
-        # Profiles of stages before the study are what exports of an estimated model hold; no noise needs them.
+        # Profiles of stages before the study stand in exports of an estimated model; no noise needs them.
         known = sources.stages.ids is None or item.stage_id in sources.stages.id_set
         if not known and item.stage_id not in ids_before_study(sources):
             _report(

@@ -72,7 +72,7 @@ def load_coefficients(files: CaseDocuments, sources: Sources, reporter: Reporter
 
 
 def coefficient_array(table: Columns, hydro_ids: Sequence[int], stage_ids: Sequence[int]) -> FloatArray:
-    """Return coefficients by (stage, hydro, lag - 1), axes by ascending id; rows of other stages are left out.
+    """Return coefficients by (stage, hydro, lag - 1), axes by ascending id, without rows of other stages.
 
     All lags of the table count, so that arrays for other stages have the same shape.
     """

@@ -1,8 +1,8 @@
 """Models of periods before the study: what files give, and what estimation adds to it.
 
 An estimated model speaks for the ``max_order`` periods before the study (and for declared pre-study stages):
-together with the study's own they decide the share of the noise, and exports hold them, so that the model that
-is read back is the same.
+together with the study's own they decide the share of the noise, and exports hold them, so that the model
+that is read back is the same.
 """
 
 from __future__ import annotations

@@ -171,8 +171,8 @@ class AnnualMoments:
 def annual_moments(series: PeriodSeries, moments: SeasonMoments, max_lag: int) -> AnnualMoments:
     """Return moments of yearly means and their correlations with single periods.
 
-    A yearly mean counts where a value follows it, which it may explain. Covariances are over the larger number
-    of observations of the two.
+    A yearly mean counts where a value follows it, which it may explain. Covariances are over the larger
+    number of observations of the two.
     """
     seasons, hydros = moments.mean.shape
     length = series.values.shape[1]
