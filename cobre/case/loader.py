@@ -41,6 +41,7 @@ from cobre.case.sources import read_sources
 from cobre.case.stage_arrays import resolve_stage_data
 from cobre.case.travel import check_travel
 from cobre.errors import Problem, ValidationError
+from cobre.machine import check_process
 
 
 def load(path: str | os.PathLike[str]) -> Case:
@@ -129,6 +130,7 @@ def _find_root(path: str | os.PathLike[str], reporter: Reporter) -> Path | None:
 
 
 def _check_files(files: CaseDocuments, reporter: Reporter) -> Case | None:
+    check_process()
     root = files.directory
     present = files.scan(reporter)
     sources = read_sources(files, present, reporter)

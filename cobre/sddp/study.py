@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.case.model import Case
 from cobre.errors import CobreError, OutputError, Problem, ValidationError
-from cobre.sddp.cpus import requested_threads, threads_of_ranks, usable_cpus
+from cobre.machine import check_compiler, check_process, check_workers, usable_cpus
+from cobre.sddp.cpus import requested_threads, threads_of_ranks
 
 if TYPE_CHECKING:
     from cobre.comm import Communicator
@@ -138,11 +139,16 @@ class Study:
             iterations, seed, output, resume, warm_start, checkpoint_every, keep_checkpoints, force
         )
         options.check(ranks=ranks, threads=threads)
+        check_workers(ranks, threads)
+        check_process(threads or 1)
+        check_compiler()
         if ranks > 1 and backend != "local":
             from cobre.sddp.workers import train_on_ranks
 
             refuse_nested_job(ranks)
-            plan = make_plan(self._case, options, ranks, threads or threads_of_ranks(ranks))
+            threads = threads or threads_of_ranks(ranks)
+            check_workers(ranks, threads)
+            plan = make_plan(self._case, options, ranks, threads)
             _call(on_start, plan)
             result = _placed(plan, train_on_ranks(plan, backend=backend, on_iteration=on_iteration))
             _call(on_trained, result)

@@ -87,11 +87,11 @@ class _Session:
         self.selection: list[SelectionRecord] = []
         self.cuts_removed = 0
         self.began = time.perf_counter()
-        self.entry = entry_of(comm.backend)
         self.timings: list[RankTiming] = []
         # What compiles is guarded, so that processes starting together compile once. Ranks that wait for each
         # other must do so outside, or one would wait for the lock and hold up its holder.
         with failing_together(comm), compile_guard("study"):
+            self.entry = entry_of(comm.backend)
             use_threads(self.threads)
             self._build()
         require_same_study(comm, *self._study_facts())
