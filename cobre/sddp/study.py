@@ -142,6 +142,9 @@ class Study:
         check_workers(ranks, threads)
         check_process(threads or 1)
         check_compiler()
+        _check_collaborators(
+            communicator, ranks, on_start=on_start, on_iteration=on_iteration, on_trained=on_trained
+        )
         if ranks > 1 and backend != "local":
             from cobre.sddp.workers import train_on_ranks
 
@@ -194,6 +197,23 @@ def _loaded(case: Any) -> Case:
         "give the directory that holds config.json, or what cobre.load_case returns",
     )
     raise ValidationError([problem], source="arguments")
+
+
+def _check_collaborators(communicator: Any, ranks: int, **callbacks: Any) -> None:
+    """Refuse what would be noticed only once training is under way, or not at all."""
+    problems = [
+        Problem("InvalidValue", f"{name} must be a function, not {value!r:.80}", {"field": name})
+        for name, value in callbacks.items()
+        if value is not None and not callable(value)
+    ]
+    if communicator is not None and not (hasattr(communicator, "rank") and hasattr(communicator, "size")):
+        text = f"communicator must be what cobre.comm.create_communicator returns, not {communicator!r:.80}"
+        problems.append(Problem("InvalidValue", text, {"field": "communicator"}))
+    elif communicator is not None and ranks > 1:
+        text = f"communicator and ranks={ranks} exclude each other: it has its own number of ranks"
+        problems.append(Problem("InvalidValue", text, {"field": "communicator"}, "leave ranks out"))
+    if problems:
+        raise ValidationError(problems, source="arguments")
 
 
 def _call(function: Callable[[Any], object] | None, value: Any) -> None:
