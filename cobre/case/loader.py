@@ -119,12 +119,15 @@ def _find_root(path: str | os.PathLike[str], reporter: Reporter) -> Path | None:
     if is_directory:
         return root
     found = "is not a directory" if exists else "does not exist"
+    holds_case = exists and root.parent.joinpath(layout.CONFIG).is_file()
     reporter.error(
         "FileNotFound",
         f"The case directory {shown} {found}.",
         file=".",
         value=shown,
-        suggestion="Give the directory that holds config.json and system/.",
+        suggestion=f"Give the directory: {root.parent}."
+        if holds_case
+        else "Give the directory that holds config.json and system/.",
     )
     return None
 

@@ -1,4 +1,4 @@
-"""``cobre validate``: read a case and tell what is wrong with it, or what it comes to."""
+"""``cobre validate``: read a case and report what is wrong with it, or what it holds."""
 
 from __future__ import annotations
 

@@ -194,19 +194,23 @@ class InvalidBackend(BackendError):
     requested : str
     available : tuple of str
         All names that are known, whether they can be used here or not.
+    variable : str or None
+        The environment variable that holds the name.
     """
 
-    _fields = ("available", "requested")
+    _fields = ("available", "requested", "variable")
 
-    def __init__(self, requested: str, available: Sequence[str]) -> None:
+    def __init__(self, requested: str, available: Sequence[str], variable: str | None = None) -> None:
+        asked = f" that {variable} asks for" if variable else ""
         super().__init__(
             "IncompatibleSettings",
-            f"there is no backend {requested!r}; known: {', '.join(available)}",
+            f"there is no backend {requested!r}{asked}; known: {', '.join(available)}",
             _setting_context(requested, available),
             "names are lower case; 'auto' chooses one",
         )
         self.requested = requested
         self.available = tuple(available)
+        self.variable = variable
 
 
 class MissingConfiguration(BackendError):

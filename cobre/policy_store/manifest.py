@@ -276,7 +276,10 @@ def read_file(path: Path, *, size: int | None = None, largest: int | None = None
             raise damaged(path, f"has {status.st_size} bytes, more than {largest}")
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        raise damaged(path, "does not exist", "FileNotFound") from None
+        if path.parent.is_dir():
+            raise damaged(path, "does not exist", "FileNotFound") from None
+        wanted = "give the directory of a policy (OUTPUT/policy) or of a checkpoint"
+        raise damaged(path.parent, "is no directory", "FileNotFound", wanted) from None
     except OSError as error:
         raise damaged(path, f"cannot be read: {error.strerror or error}", "IoError") from error
 

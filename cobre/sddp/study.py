@@ -146,8 +146,9 @@ class Study:
             communicator, ranks, on_start=on_start, on_iteration=on_iteration, on_trained=on_trained
         )
         if ranks > 1 and backend != "local":
-            from cobre.sddp.workers import train_on_ranks
+            from cobre.sddp.workers import check_backend, train_on_ranks
 
+            check_backend(backend)
             refuse_nested_job(ranks)
             threads = threads or threads_of_ranks(ranks)
             check_workers(ranks, threads)
