@@ -171,10 +171,9 @@ class _PlainLines:
 
 
 def _bounds(record: IterationRecord) -> str:
-    return (
-        f"lower bound {record.lower_bound:.6e}  upper bound {record.upper_bound:.6e}"
-        f"  gap {record.gap_percent:.4g} %"
-    )
+    gap = "" if record.gap_percent is None else f"  gap {record.gap_percent:.4g} %"
+    lower = "lower bound" if record.lower_bound_kind == "bound" else "estimate"
+    return f"{lower} {record.lower_bound:.6e}  upper bound {record.upper_bound:.6e}{gap}"
 
 
 class _LiveDisplay:

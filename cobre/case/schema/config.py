@@ -346,6 +346,10 @@ class InflowNonNegativity(FormatModel):
 
     method: Literal["none", "truncation", "penalty", "truncation_with_penalty"] | None = None
     """``penalty`` unless given; its price is hydro.inflow_nonnegativity_cost."""
+    truncation_cuts: Literal["tangent", "valid"] | None = None
+    """Cuts where truncated inflow follows earlier inflow. ``tangent`` unless given: the slope of inflow that
+    is not truncated, better policies, but an estimate in place of the lower bound; ``valid`` cuts never lie
+    above the cost, and their bound is one."""
 
 
 class Modeling(FormatModel):
