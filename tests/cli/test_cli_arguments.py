@@ -88,11 +88,12 @@ def test_help_tells_the_exit_codes(command, capsys):
     assert "130" in text
 
 
-@pytest.mark.parametrize("command", ["train", "launch", None])
+@pytest.mark.parametrize("command", ["train", "launch", "init", None])
 def test_help_shows_flags_without_a_type(command, capsys):
     assert main([*filter(None, [command]), "--help"]) == 0
     text = capsys.readouterr().out
     assert "bool" not in text.lower()
+    assert "range>" not in text
     if command == "launch":
         assert "Put [rank] before each line" in text
 
