@@ -129,7 +129,7 @@ def _noise_share(
         Problem(
             "ModelQuality",
             f"No stationary series has the coefficients that were estimated for {who}; the share of "
-            "the noise is that of the sample, so deviations of generated inflow may differ from the observed.",
+            "the noise is that of the sample, so deviations of generated inflow may differ from observed.",
             {"entity": who, "field": "residual_ratio", "value": None},
             "Lower estimation.max_order, or set estimation.max_coefficient_magnitude.",
         )
