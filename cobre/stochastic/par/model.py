@@ -129,7 +129,8 @@ def _noise_share(
         Problem(
             "ModelQuality",
             f"No stationary series has the coefficients that were estimated for {who}; the share of "
-            "the noise is that of the sample, so deviations of generated inflow may differ from observed.",
+            "the noise is that of the sample, so that deviations of generated inflow may differ from those "
+            "observed.",
             {"entity": who, "field": "residual_ratio", "value": None},
             "Lower estimation.max_order, or set estimation.max_coefficient_magnitude.",
         )
