@@ -32,6 +32,7 @@ def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> Non
         warn_of_threads(outcome, threads)
         reserve_threads(threads)
     from cobre.comm import CommError, create_communicator
+    from cobre.sddp.workers import AFTER_A_LOSS
 
     with create_communicator(request.backend) as comm:
         view.rank = comm.rank
@@ -44,6 +45,7 @@ def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> Non
             if isinstance(error, CommError):
                 # Rank 0 tells of a lost rank, unless it is the lost one.
                 view.told = "rank 0 " not in f"{error.message} "
+                error.suggestion = error.suggestion or AFTER_A_LOSS
             _end_mpi_job(comm, error, view, outcome)
             raise
         except BaseException as error:
