@@ -149,6 +149,31 @@ def test_ranks_die_with_a_killed_launcher():
         launcher.wait()
 
 
+def test_ranks_behind_a_wrapper_die_with_a_killed_launcher():
+    code = (
+        "import os, time\nfrom cobre.comm import create_communicator\n"
+        "comm = create_communicator()\nprint(os.getpid(), flush=True)\ntime.sleep(100)"
+    )
+    wrapped = ["/bin/sh", "-c", '"$0" "$@"; exit 1', PYTHON, "-c", code]
+    launcher = subprocess.Popen(
+        [PYTHON, "-c", LAUNCH, *wrapped], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    )
+    ranks: list[int] = []
+    try:
+        assert launcher.stdout is not None
+        ranks = [int(launcher.stdout.readline()) for _ in range(2)]
+        launcher.kill()
+        launcher.wait(30)
+        deadline = time.monotonic() + 30
+        while any(Path(f"/proc/{pid}/exe").exists() for pid in ranks) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not any(Path(f"/proc/{pid}/exe").exists() for pid in ranks)
+    finally:
+        launcher.kill()
+        launcher.wait()
+        launcher.stdout.close()
+
+
 def test_secrets_are_no_arguments():
     code = "import os; print(os.environ['COBRE_TCP_TOKEN'] in open('/proc/self/cmdline').read())"
     assert run(code, 1, backend="tcp")[1] == "False\n"
@@ -205,6 +230,7 @@ def test_wrong_command_lines_have_exit_code_1(arguments):  # ERR-09
     assert "usage:" in done.stderr
 
 
+@pytest.mark.usefixtures("only_cleaner_of_segments")
 def test_abandoned_segments_are_removed_and_no_others():  # SHM-05
     abandoned = Path(f"/dev/shm/cobre_abandoned_{os.getpid()}")
     stranger = Path(f"/dev/shm/not_cobre_{os.getpid()}")
