@@ -34,6 +34,7 @@ def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> Non
         if threads > usable_cpus():
             warn_of_threads(outcome, threads)
     from cobre.comm import CommError, create_communicator
+    from cobre.sddp.workers import AFTER_A_LOSS
 
     with create_communicator(request.backend) as comm:
         view.rank = comm.rank
@@ -46,6 +47,7 @@ def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> Non
             if isinstance(error, CommError):
                 # Rank 0 tells of a lost rank, unless it is the lost one.
                 view.told = "rank 0 " not in f"{error.message} "
+                error.suggestion = error.suggestion or AFTER_A_LOSS
             _end_mpi_job(comm, error, view, outcome)
             raise
         except BaseException as error:

@@ -152,7 +152,9 @@ class RankView(View):
             self._view.finish(outcome)
         elif not self.told:
             for problem in outcome.errors:
-                print(f"rank {self.rank}: {problem.kind}: {problem.message}", file=sys.stderr, flush=True)
+                advice = f" ({problem.suggestion})" if problem.suggestion else ""
+                story = f"rank {self.rank}: {problem.kind}: {problem.message}{advice}"
+                print(story, file=sys.stderr, flush=True)
 
 
 def progress_fields(record: IterationRecord) -> dict[str, Any]:

@@ -21,12 +21,11 @@ from typing import IO, Any, BinaryIO, Final
 
 from cobre.comm.descriptors import require_descriptors
 from cobre.comm.processes import (
-    LAUNCHER_VARIABLE,
     bind_to_parent,
     cpu_slices,
     end_processes,
+    ending_orphans,
     exit_watches,
-    launcher_mark,
     scrubbed,
     signal_group,
 )
@@ -110,9 +109,9 @@ class _Copies:
         self._code: int | None = None
 
     def run(self) -> int:
-        environment = scrubbed(os.environ)
         try:
-            with _forwarding(self._forward):
+            with _forwarding(self._forward), ending_orphans() as mark:
+                environment = {**scrubbed(os.environ), **mark}
                 for rank in range(self._transport.size):
                     if self._code is None:  # else a signal came meanwhile
                         self._start(rank, environment)
@@ -125,8 +124,7 @@ class _Copies:
 
     def _start(self, rank: int, environment: dict[str, str]) -> None:
         # without PYTHONUNBUFFERED a Python program keeps its lines back when it writes to a pipe
-        ours = {"PYTHONUNBUFFERED": "1", LAUNCHER_VARIABLE: launcher_mark()}
-        variables = {**environment, **ours, **self._transport.environment(rank)}
+        variables = {**environment, "PYTHONUNBUFFERED": "1", **self._transport.environment(rank)}
         cpus = None if self._slices is None else self._slices[rank]
         process = subprocess.Popen(
             self._command,

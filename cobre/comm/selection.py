@@ -15,7 +15,6 @@ from cobre.comm.config import ShmConfig, TcpConfig
 from cobre.comm.contract import Communicator
 from cobre.comm.environment import BACKEND_VARIABLE
 from cobre.comm.errors import BackendError, BackendNotAvailable, InvalidBackend, MissingConfiguration
-from cobre.comm.processes import end_with_launcher
 from cobre.errors import Problem, ValidationError
 
 
@@ -98,8 +97,6 @@ def create_communicator(
         selection = explain_selection(name)
     if selection.error is not None:
         raise selection.error
-    if config is None:
-        end_with_launcher()
     return _make(selection.backend, config)
 
 
