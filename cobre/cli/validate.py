@@ -39,6 +39,10 @@ def validate_command(case_path: Path, outcome: Outcome, *, lps: bool = True) -> 
     if errors or case is None:
         outcome.fail(ExitCode.INPUT, errors)
         return
+    from cobre.stochastic.par import inflow_model
+
+    outcome.warnings += inflow_model(case).notes
+    outcome.summary["warning_count"] = len(outcome.warnings)
     summary = case.summary()
     data = _data(case, summary)
     report: ScalingReport | None = None

@@ -105,6 +105,62 @@ def given(target: Path) -> Path:
     return target
 
 
+JANUARY = {"id": -3, "start_date": "2023-01-01", "end_date": "2023-02-01", "season_id": 0}
+
+
+def with_another_january(target: Path) -> Path:
+    """d19 with deviations of 2 m3/s, three openings a stage, and statistics of January before the study."""
+    variation("d19-multi-hydro-par", target, openings=3)
+    edit_json(target / "stages.json", lambda file: file["pre_study_stages"].insert(0, JANUARY))
+    edit_rows(
+        target / "scenarios/inflow_seasonal_stats.parquet",
+        lambda rows: [
+            *({**row, "std_m3s": 2.0, "stage_id": -3} for row in rows if row["stage_id"] == 0),
+            *({**row, "std_m3s": 2.0} for row in rows),
+        ],
+    )
+    return target
+
+
+def without_pre_study_stages(target: Path) -> Path:
+    edit_json(estimated(target, "pacf_annual") / "stages.json", lambda file: file.pop("pre_study_stages"))
+    return target
+
+
+def without_named_state(target: Path) -> Path:
+    def edit(file: dict[str, Any]) -> None:
+        for stage in file["stages"]:
+            del stage["state_variables"]
+
+    edit_json(estimated(target, "pacf") / "stages.json", edit)
+    return target
+
+
+def with_scenarios(target: Path) -> Path:
+    given(target)
+    rows = [
+        {"stage_id": stage, "scenario_id": scenario, "hydro_id": hydro, "value_m3s": mean + sign * step}
+        for stage, sign in enumerate((1, -1, 1))
+        for scenario, step in enumerate((-2.0, -0.5, 1.5, 2.5))
+        for hydro, mean in enumerate((40.0, 25.0))
+    ]
+    ids = [(name, pa.int32()) for name in ("stage_id", "scenario_id", "hydro_id")]
+    table = pa.Table.from_pylist(rows, schema=pa.schema([*ids, ("value_m3s", pa.float64())]))
+    pq.write_table(table, target / "scenarios/external_inflow_scenarios.parquet", compression="zstd")
+    source = {"seed": 7, "inflow": {"scheme": "external"}}
+    edit_json(target / "config.json", lambda file: file["training"].update(scenario_source=source))
+    return target
+
+
+def with_residuals_of_the_history(target: Path) -> Path:
+    def edit(file: dict[str, Any]) -> None:
+        for stage in file["stages"]:
+            stage["sampling_method"] = "historical_residuals"
+
+    edit_json(estimated(target, "pacf") / "stages.json", edit)
+    return target
+
+
 def bounds(path: Path) -> list[float]:
     return [record.lower_bound for record in cobre.sddp.train(cobre.case.load(path)).history]
 
@@ -126,3 +182,20 @@ def test_estimated_models(tmp_path: Path, order_selection: str, published: float
 
 def test_given_models_with_coefficients_before_the_study(tmp_path: Path) -> None:
     assert bounds(given(tmp_path / "case")) == pytest.approx([1_243_617.5353650171] * ITERATIONS, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "published", "ours"),
+    [
+        (with_another_january, 1_234_788.1416062876, 1_241_298.8635762418),
+        (without_pre_study_stages, 17_996_065.09728573, 18_014_770.755619496),
+        (without_named_state, 25_349_342.23201876, 19_105_598.58626173),
+        (with_scenarios, 1_243_617.5353650171, 1_941_597.1044815835),
+        (with_residuals_of_the_history, 7_864_995.453661703, 22_680_243.782819584),
+    ],
+)
+def test_differences(tmp_path: Path, make: Callable[[Path], Path], published: float, ours: float) -> None:
+    """Rows of ``docs/differences.md`` on inflow models, with the number of cobre-rs beside ours."""
+    found = bounds(make(tmp_path / "case"))[-1]
+    assert found == pytest.approx(ours, rel=1e-12)
+    assert found != pytest.approx(published, rel=1e-4)

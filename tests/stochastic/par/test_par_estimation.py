@@ -16,7 +16,8 @@ from par_cases import (
 )
 from yule_walker_oracle import Oracle, stationary_shares
 
-from cobre.case.model import Case, EstimationOptions, InflowHistory
+from cobre.case.model import AnnualComponent, Case, EstimationOptions, InflowHistory
+from cobre.case.model.horizon import chain_graph
 from cobre.errors import ValidationError
 from cobre.stochastic.par import estimated_correlation, inflow_model
 from cobre.stochastic.par.moments import CONSTANT, SATURATED
@@ -222,6 +223,52 @@ def test_given_statistics_with_estimated_coefficients() -> None:
     share = plain.sigma_m3s / plain.std_m3s
     np.testing.assert_allclose(model.sigma_m3s, 5.0 * share, rtol=1e-14)
     assert (model.mean_m3s == 77.0).all()
+
+
+def test_every_season_decides_the_share_of_the_noise_of_a_short_study() -> None:
+    case = history_case(as_history(simulate(1, 40, 9, phi=(0.5, 0.0, 0.25)), 1980))
+    quarter = replace(
+        case,
+        stages=case.stages[:3],
+        graph=chain_graph(3),
+        scenarios=replace(case.scenarios, inflow_mean_m3s=np.zeros((3, 1)), inflow_std_m3s=np.zeros((3, 1))),
+    )
+    np.testing.assert_allclose(inflow_model(quarter).sigma_m3s, inflow_model(case).sigma_m3s[:3], rtol=1e-12)
+
+
+def test_coefficients_that_no_stationary_series_has() -> None:
+    """Short histories give such models: the share of the noise is the sample's, and a note names the plant.
+
+    The same coefficients given by files have the same share where the history is there, else none.
+    """
+    for seed in range(20):
+        values = simulate(1, 4, seed, phi=(0.5, 0.0, 0.25))
+        case = history_case(as_history(values, 1980), order_selection="pacf_annual")
+        model = inflow_model(case)
+        if any(note.context["field"] == "residual_ratio" for note in model.notes):
+            break
+    (note,) = (item for item in model.notes if item.context["field"] == "residual_ratio")
+    assert "hydro 0 (H0)" in note.message
+    fit = model.fit
+    assert fit is not None
+    np.testing.assert_array_equal(model.sigma_m3s, fit.std_m3s * fit.residual_ratio)
+    given = replace(
+        case.scenarios,
+        has_inflow_stats=True,
+        inflow_mean_m3s=fit.mean_m3s,
+        inflow_std_m3s=fit.std_m3s,
+        ar_coefficients=fit.coefficients,
+        annual=AnnualComponent(
+            fit.annual_coefficient,
+            fit.annual_mean_m3s,
+            np.where(fit.annual_std_m3s > 0.0, fit.annual_std_m3s, 1.0),
+        ),
+    )
+    again = inflow_model(replace(case, scenarios=given))
+    assert again.path == "user_provided_all"
+    np.testing.assert_allclose(again.sigma_m3s, model.sigma_m3s, rtol=1e-13)
+    with pytest.raises(ValidationError, match="hydro 0"):
+        inflow_model(replace(case, scenarios=replace(given, inflow_history=None)))
 
 
 def test_given_coefficients_with_statistics_of_the_history() -> None:
