@@ -21,17 +21,17 @@ from typing import IO, Any, BinaryIO, Final
 
 from cobre.comm.descriptors import require_descriptors
 from cobre.comm.processes import (
-    LAUNCHER_VARIABLE,
     bind_to_parent,
     cpu_slices,
     end_processes,
+    ending_orphans,
     exit_watches,
-    launcher_mark,
     scrubbed,
     signal_group,
 )
 from cobre.comm.transports import Transport, make_transport
 from cobre.errors import Problem, ValidationError
+from cobre.machine import most_workers, too_many
 from cobre.stop_signals import watched_signals
 
 _CHUNK: Final = 1 << 16
@@ -109,9 +109,9 @@ class _Copies:
         self._code: int | None = None
 
     def run(self) -> int:
-        environment = scrubbed(os.environ)
         try:
-            with _forwarding(self._forward):
+            with _forwarding(self._forward), ending_orphans() as mark:
+                environment = {**scrubbed(os.environ), **mark}
                 for rank in range(self._transport.size):
                     if self._code is None:  # else a signal came meanwhile
                         self._start(rank, environment)
@@ -124,8 +124,7 @@ class _Copies:
 
     def _start(self, rank: int, environment: dict[str, str]) -> None:
         # without PYTHONUNBUFFERED a Python program keeps its lines back when it writes to a pipe
-        ours = {"PYTHONUNBUFFERED": "1", LAUNCHER_VARIABLE: launcher_mark()}
-        variables = {**environment, **ours, **self._transport.environment(rank)}
+        variables = {**environment, "PYTHONUNBUFFERED": "1", **self._transport.environment(rank)}
         cpus = None if self._slices is None else self._slices[rank]
         process = subprocess.Popen(
             self._command,
@@ -260,6 +259,8 @@ def _check(command: Sequence[str], ranks: int) -> None:
     if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
         text = f"launch: ranks={ranks!r} is no positive integer"
         problems.append(Problem("OutOfRange", text, {"argument": "ranks"}))
+    elif ranks > most_workers():
+        problems.append(too_many("ranks", ranks))
     if not command:
         text = "launch: no command is given"
         problems.append(Problem("SchemaViolation", text, {"argument": "command"}, "put it after '--'"))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
+import itertools
 import os
-import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 LAUNCHER_VARIABLE: Final = "COBRE_LAUNCHER"
-"""Process id and start time of the launcher, for ranks that it has not started itself but through others."""
+"""Names the launcher of a job in the environment of its processes."""
 
 # API-08: what would make a rank believe that another launcher started it, or that it belongs to another job.
 _FOREIGN_PREFIXES: Final = (
@@ -36,9 +36,9 @@ _FOREIGN_NAMES: Final = frozenset(
 )
 
 _GRACE_SECONDS: Final = 2.0
-_EXIT_ORPHANED: Final = 3
 _ENDED_STATES: Final = "ZX"
-_watches_launcher = False
+_ORPHANS_PROGRAM: Final = Path(__file__).with_name("orphans.py")
+_launches: Final = itertools.count()
 _PR_SET_PDEATHSIG: Final = 1
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -119,7 +119,8 @@ def bind_to_parent(parent: int, number: int, cpus: Sequence[int] | None = None) 
     parent
         Number of the process that starts it.
     number
-        The signal: SIGKILL, or SIGTERM for a launcher that has to end ranks of its own.
+        The signal: SIGKILL, SIGTERM for a launcher that has to end ranks of its own, or SIGCONT for one that
+        sees by other means that its parent has ended.
     cpus
         The CPUs to run on, or ``None`` for all.
     """
@@ -131,39 +132,30 @@ def bind_to_parent(parent: int, number: int, cpus: Sequence[int] | None = None) 
             os.sched_setaffinity(0, cpus)
 
 
-def launcher_mark() -> str:
-    """Return what names this process to the ranks that it starts (``LAUNCHER_VARIABLE``)."""
-    return f"{os.getpid()}:{start_time(os.getpid()) or 0}"
+@contextlib.contextmanager
+def ending_orphans() -> Iterator[dict[str, str]]:
+    """Have all processes of a job killed if this one is killed meanwhile; give the variable that marks them.
 
-
-def end_with_launcher(environment: Mapping[str, str] | None = None) -> None:
-    """Let this process end when the launcher named in its environment does; without one do nothing.
-
-    A rank that a launcher has started itself is killed with it (:func:`bind_to_parent`). One that a script or
-    wrapper stands between is not: it watches by a thread.
+    A rank that this process starts itself is killed with it (:func:`bind_to_parent`); one that a script or
+    wrapper stands between is not, and cannot end by itself while it is stopped. A process that is none of the
+    job kills it (:mod:`cobre.comm.orphans`).
     """
-    global _watches_launcher
-    pid, _, started = (environment or os.environ).get(LAUNCHER_VARIABLE, "").partition(":")
-    if _watches_launcher or not (pid.isdigit() and started.isdigit()) or not hasattr(os, "pidfd_open"):
-        return
-    _watches_launcher = True
+    here = os.getpid()
+    mark = f"{here}:{start_time(here) or 0}:{next(_launches)}"
+    guard = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(_ORPHANS_PROGRAM), f"{LAUNCHER_VARIABLE}={mark}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        # it may be stopped as well, and has to go on then
+        preexec_fn=functools.partial(bind_to_parent, here, signal.SIGCONT),
+    )
     try:
-        descriptor = os.pidfd_open(int(pid))
-    except ProcessLookupError:
-        os._exit(_EXIT_ORPHANED)
-    except OSError:
-        return  # a system without pidfds
-    if not is_running(int(pid), int(started)):
-        os._exit(_EXIT_ORPHANED)
-
-    def wait() -> None:
-        poller = select.poll()
-        poller.register(descriptor, select.POLLIN)
-        while not poller.poll():
-            pass
-        os._exit(_EXIT_ORPHANED)
-
-    threading.Thread(target=wait, name="cobre-launcher", daemon=True).start()
+        yield {LAUNCHER_VARIABLE: mark}
+    finally:
+        guard.kill()
+        guard.communicate()
 
 
 def signal_group(process: subprocess.Popen[bytes], number: int) -> None:

@@ -15,7 +15,6 @@ from cobre.comm.config import ShmConfig, TcpConfig
 from cobre.comm.contract import Communicator
 from cobre.comm.environment import BACKEND_VARIABLE
 from cobre.comm.errors import BackendError, BackendNotAvailable, InvalidBackend, MissingConfiguration
-from cobre.comm.processes import end_with_launcher
 from cobre.errors import Problem, ValidationError
 
 
@@ -98,8 +97,6 @@ def create_communicator(
         selection = explain_selection(name)
     if selection.error is not None:
         raise selection.error
-    if config is None:
-        end_with_launcher()
     return _make(selection.backend, config)
 
 
@@ -117,7 +114,8 @@ def explain_selection(
     """
     reasons: list[str] = []
     name = backend.value if isinstance(backend, BackendKind) else backend
-    if name == BackendKind.AUTO.value:
+    variable = BACKEND_VARIABLE if name == BackendKind.AUTO.value else None
+    if variable:
         name = variables.requested_backend(environment)
         asked = f"asks for {name}" if name != BackendKind.AUTO.value else "leaves the choice to the launch"
         reasons.append(f"{BACKEND_VARIABLE} {asked}")
@@ -126,7 +124,7 @@ def explain_selection(
     if name == BackendKind.AUTO.value:
         return _automatic(environment, reasons)
     if name not in KNOWN_BACKENDS:
-        return Selection(str(name), tuple(reasons), InvalidBackend(str(name), KNOWN_BACKENDS))
+        return Selection(str(name), tuple(reasons), InvalidBackend(str(name), KNOWN_BACKENDS, variable))
     error = _not_available(name) or _configuration_error(name, environment, automatic=False)
     return Selection(name, tuple(reasons), error)
 

@@ -374,7 +374,9 @@ def transfer(state, alarm, detail):
     sending = state[MODE] & SENDING != 0
     several = state[LINKS] > 1
     reports = region_word(state, state[SIZE])
-    reported = False  # whether poll has said which links can move
+    reported = several and not sending  # whether poll has told which links can move
+    if reported:
+        _await_links(state, 0)
     idle = 0
     deadline = np.int64(0)
     while True:

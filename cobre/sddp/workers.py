@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cobre.comm.contract import Communicator
+from cobre.comm.errors import CollectiveFailed
 from cobre.comm.launch import ask, launch
-from cobre.errors import CobreError
+from cobre.errors import CobreError, WorkerError
 from cobre.sddp.cpus import rank_environment
 from cobre.stop_signals import watched_signals
 
@@ -17,7 +18,31 @@ if TYPE_CHECKING:
     from cobre.sddp.progress import TrainingResult
     from cobre.sddp.training import OnIteration
 
+AFTER_A_LOSS: Final = (
+    "if it wrote checkpoints (--checkpoint-every), run the same command with --resume to go on from the last"
+)
+"""What to do when training has lost a rank."""
+
 _BACKENDS = ("auto", "shm", "tcp")
+
+
+def check_backend(backend: str) -> None:
+    """Refuse a backend whose ranks cannot be started from here.
+
+    Raises
+    ------
+    CobreError
+        Kind ``IncompatibleSettings``.
+    """
+    if backend not in _BACKENDS:
+        raise CobreError(
+            "IncompatibleSettings",
+            f"ranks that talk by {backend!r} cannot be started from here",
+            {"setting": "backend", "requested_value": backend, "available_backends": list(_BACKENDS)},
+            "use shm or tcp; an MPI job is started by mpiexec"
+            if backend == "mpi"
+            else "use shm or tcp, or one rank",
+        )
 
 
 def train_on_ranks(
@@ -39,26 +64,21 @@ def train_on_ranks(
     ------
     WorkerError
         When a rank fails; ``inner`` is what it raised.
-    CobreError
-        Kind ``IncompatibleSettings`` when the backend's ranks cannot be started from here.
     """
-    if backend not in _BACKENDS:
-        raise CobreError(
-            "IncompatibleSettings",
-            f"ranks that talk by {backend!r} cannot be started from here",
-            {"setting": "backend", "requested_value": backend, "available_backends": list(_BACKENDS)},
-            "use shm or tcp; an MPI job is started by mpiexec"
-            if backend == "mpi"
-            else "use shm or tcp, or one rank",
+    try:
+        results = launch(
+            _train_rank,
+            plan.ranks,
+            backend="shm" if backend == "auto" else backend,
+            args=(plan, on_iteration is not None),
+            on_progress=None if on_iteration is None else lambda rank, record: on_iteration(record),
+            environment=rank_environment(plan.threads),
         )
-    results = launch(
-        _train_rank,
-        plan.ranks,
-        backend="shm" if backend == "auto" else backend,
-        args=(plan, on_iteration is not None),
-        on_progress=None if on_iteration is None else lambda rank, record: on_iteration(record),
-        environment=rank_environment(plan.threads),
-    )
+    except WorkerError as error:
+        killed = error.exit_code is not None and error.exit_code < 0
+        if killed or isinstance(error.inner, CollectiveFailed):
+            error.suggestion = AFTER_A_LOSS
+        raise
     result: TrainingResult = results[0]
     return result
 

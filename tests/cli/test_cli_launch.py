@@ -40,6 +40,7 @@ def test_a_program_that_does_not_exist_is_refused() -> None:
     assert "no-such-program-at-all" in finished.stderr
 
 
+@pytest.mark.usefixtures("only_cleaner_of_segments")
 def test_clean_shm_says_what_it_did() -> None:
     finished = run("clean-shm")
     assert finished.returncode == 0

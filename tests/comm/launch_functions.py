@@ -85,3 +85,17 @@ def return_lambda(comm):
 def ask_until_yes(comm, variable):
     answers = [ask(number) for number in range(3)]
     return answers, os.environ.get(variable)
+
+
+def keep_asking(comm):
+    while True:
+        ask(os.getpid())
+
+
+def report_from_fork(comm):
+    child = os.fork()
+    if child == 0:
+        progress("a fork")
+        os._exit(1 if ask("a fork") else 0)
+    progress("the rank itself")
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -292,3 +292,69 @@ def test_without_the_jit_the_backend_is_refused():
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True
     )
     assert "NUMBA_DISABLE_JIT" in run.stdout
+
+
+FORKED = """
+from cobre.comm.status import INVALID_COMMUNICATOR
+comm = connect()
+comm.barrier()
+entry, arguments = comm.entries.barrier, comm.kernel_arguments
+child = os.fork()
+if child == 0:
+    with comm:
+        say(outcome(lambda: comm.abort(9)).partition(";")[0].split("process")[0])
+    say(entry(*arguments) == INVALID_COMMUNICATOR, comm.rank == rank, comm.size == size)
+    sys.exit(0)  # with all exit handlers
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+comm.barrier()
+say("on")
+comm.close()
+"""
+
+
+@each_backend
+def test_a_forked_child_is_no_rank(job_type):  # COM-41
+    with job_type(2, FORKED) as job:
+        refused = "InvalidCommunicator: the communicator belongs to "
+        assert job.start().finish() == {r: [refused, "True True True", "on"] for r in range(2)}
+        assert job.leftovers() == []
+
+
+CLOSED_IN_USE = """
+comm = connect()
+comm.barrier()
+if rank == 0:
+    thread = threading.Thread(target=comm.barrier)
+    thread.start()
+    while not comm._in_use:
+        time.sleep(0.001)
+    say(outcome(comm.close).partition(":")[0])
+    say("ready")
+    thread.join()
+else:
+    input()
+    comm.barrier()
+comm.close()
+"""
+
+
+@each_backend
+def test_a_communicator_in_use_is_not_closed(job_type):
+    with job_type(2, CLOSED_IN_USE) as job:
+        job.start().wait_for("ready", 0)
+        job.go(1)
+        assert job.finish()[0] == ["InvalidCommunicator", "ready"]
+
+
+@each_backend
+def test_numbers_that_no_kernel_can_hold(job_type):
+    body = """
+comm = connect()
+say(outcome(lambda: comm.broadcast(np.zeros(1), 2**70)).partition(":")[0])
+say(outcome(lambda: comm.broadcast(np.zeros(1), 0.5)).partition(":")[0])
+say(outcome(lambda: comm.allreduce(np.zeros(1), np.ones(1), 2**70)).partition(":")[0])
+comm.barrier()
+comm.close()
+"""
+    with job_type(1, body) as job:
+        assert job.start().finish()[0] == ["InvalidRoot", "ValidationError", "ValidationError"]

@@ -17,7 +17,7 @@ import launch_functions
 import numpy as np
 import pytest
 
-from cobre.comm import BackendNotAvailable, InvalidBackend
+from cobre.comm import BackendNotAvailable, InitializationFailed, InvalidBackend
 from cobre.comm.launch import launch, progress
 from cobre.comm.processes import cpu_slices, scrubbed
 from cobre.comm.transports import ShmTransport, TcpTransport
@@ -128,6 +128,15 @@ def test_large_results_and_progress_are_drained_meanwhile():  # API-06, API-08
     for rank in range(2):
         assert [turn for who, turn in seen if who == rank] == list(range(50))
     assert len(seen) == 100
+
+
+def test_a_machine_without_shared_memory_is_named_with_the_way_out(monkeypatch, tmp_path):
+    monkeypatch.setattr("cobre.comm.transports._SEGMENT_DIRECTORY", str(tmp_path / "missing"))
+    with pytest.raises(InitializationFailed, match="No such file") as caught:
+        launch(launch_functions.add_ranks, 2, backend="shm")
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert error.context["setting"] == error.setting == str(tmp_path / "missing")
+    assert "tcp" in error.suggestion
 
 
 def test_progress_outside_of_a_launch_does_nothing():
@@ -296,31 +305,91 @@ import sys
 sys.path.insert(0, {here!r})
 import launch_functions
 from cobre.comm.launch import launch
-launch(launch_functions.never_end, 2, on_progress=lambda rank, pid: print(pid, flush=True))
+seen = set()
+def note(rank, pid):
+    if pid not in seen:
+        seen.add(pid)
+        print(pid, flush=True)
+launch(launch_functions.{function}, 2, on_progress=note)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_ranks_end_when_the_parent_is_killed(number):
+def running(pids: list[int]) -> list[int]:
+    """Return those that have not ended; a process that nobody has reaped has."""
+    return [pid for pid in pids if Path(f"/proc/{pid}/exe").exists()]
+
+
+@pytest.mark.parametrize(
+    ("function", "stopped", "number"),
+    [
+        ("never_end", (), signal.SIGKILL),
+        ("never_end", (), signal.SIGTERM),
+        ("keep_asking", ("parent",), signal.SIGKILL),  # dies with questions unread: the ranks see a reset
+        ("never_end", ("ranks",), signal.SIGKILL),
+    ],
+)
+def test_ranks_end_when_the_parent_is_killed(function, stopped, number):
     before = segments()
     parent = subprocess.Popen(
-        [sys.executable, "-c", ORPHANS.format(here=str(HERE))], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", ORPHANS.format(here=str(HERE), function=function)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
+    pids: list[int] = []
     try:
         assert parent.stdout is not None
         pids = [int(parent.stdout.readline()) for _ in range(2)]
+        if "ranks" in stopped:
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+        if "parent" in stopped:
+            parent.send_signal(signal.SIGSTOP)
+            time.sleep(0.3)
         parent.send_signal(number)
         parent.wait(30)
-        assert parent.stdout.read() == ""  # at its end once the ranks, who hold it too, are gone
         deadline = time.monotonic() + 30
-        while any(Path(f"/proc/{pid}/exe").exists() for pid in pids) and time.monotonic() < deadline:
+        while running(pids) and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert not any(Path(f"/proc/{pid}/exe").exists() for pid in pids)
+        assert not running(pids)
         assert segments() <= before
     finally:
         parent.kill()
         parent.wait()
+        for pid in running(pids):
+            os.kill(pid, signal.SIGKILL)
         parent.stdout.close()
+
+
+def test_a_start_that_is_killed_leaves_no_segment():
+    before = segments()
+    parent = subprocess.Popen(
+        [sys.executable, "-c", ORPHANS.format(here=str(HERE), function="never_end")],
+        stdout=subprocess.DEVNULL,
+    )
+    children: list[int] = []
+    try:
+        deadline = time.monotonic() + 60
+        while len(children) < 2 and time.monotonic() < deadline:
+            found = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+            # one that runs no program of its own yet cannot be bound to its parent yet
+            children = [int(pid) for pid in found if "launched" in Path(f"/proc/{pid}/cmdline").read_text()]
+        os.kill(children[1], signal.SIGSTOP)  # rank 0 waits for it
+        time.sleep(0.5)
+        parent.kill()
+        parent.wait()
+        while running(children) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not running(children)
+        assert segments() <= before
+    finally:
+        parent.kill()
+        parent.wait()
+
+
+def test_a_fork_of_a_rank_reports_nothing():
+    seen: list[object] = []
+    results = launch(launch_functions.report_from_fork, 1, on_progress=lambda rank, item: seen.append(item))
+    assert (results, seen) == ([0], ["the rank itself"])
 
 
 def test_results_may_be_arrays():

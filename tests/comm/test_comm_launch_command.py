@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from leftovers import marked_processes
 
 from cobre.comm.launch import run_command
 from cobre.comm.transports import ShmTransport
@@ -137,7 +138,7 @@ def test_ranks_die_with_a_killed_launcher():
             for task in Path(f"/proc/{launcher.pid}/task").iterdir()
             for pid in (task / "children").read_text().split()
         ]
-        assert len(ranks) == 2
+        assert len(ranks) == 3  # and what ends processes that the launcher leaves behind
         launcher.kill()
         launcher.wait(30)
         deadline = time.monotonic() + 30
@@ -147,6 +148,39 @@ def test_ranks_die_with_a_killed_launcher():
     finally:
         launcher.kill()
         launcher.wait()
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_ranks_behind_wrappers_die_with_a_killed_launcher(stopped):
+    code = "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(100)"
+    wrapped = ["/bin/sh", "-c", '/bin/sh -c \'"$0" "$@"; exit 1\' "$0" "$@"; exit 1', PYTHON, "-c", code]
+    launcher = subprocess.Popen(
+        [PYTHON, "-c", LAUNCH, *wrapped],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "JOB_OF_THIS_TEST": str(os.getpid())},
+    )
+    others: list[int] = []
+    try:
+        assert launcher.stdout is not None
+        for _ in range(2):
+            launcher.stdout.readline()
+        found = marked_processes(f"JOB_OF_THIS_TEST={os.getpid()}")
+        others = [pid for pid in found if pid != launcher.pid]
+        assert len(others) == 7  # two ranks, two wrappers for each, and what ends them all
+        for pid in others if stopped else ():
+            os.kill(pid, signal.SIGSTOP)
+        launcher.kill()
+        launcher.wait(30)
+        deadline = time.monotonic() + 30
+        while any(Path(f"/proc/{pid}/exe").exists() for pid in others) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not any(Path(f"/proc/{pid}/exe").exists() for pid in others)
+    finally:
+        launcher.kill()
+        launcher.wait()
+        launcher.stdout.close()
 
 
 def test_secrets_are_no_arguments():
@@ -205,6 +239,7 @@ def test_wrong_command_lines_have_exit_code_1(arguments):  # ERR-09
     assert "usage:" in done.stderr
 
 
+@pytest.mark.usefixtures("only_cleaner_of_segments")
 def test_abandoned_segments_are_removed_and_no_others():  # SHM-05
     abandoned = Path(f"/dev/shm/cobre_abandoned_{os.getpid()}")
     stranger = Path(f"/dev/shm/not_cobre_{os.getpid()}")

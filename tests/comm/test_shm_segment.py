@@ -172,6 +172,7 @@ def leave_behind(name, *, complete=True):
 
 
 @pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.usefixtures("only_cleaner_of_segments")
 def test_what_a_crash_left_behind_is_cleaned(name, complete):  # SHM-05
     leave_behind(name, complete=complete)
     assert name[1:] in clean_stale_segments()
@@ -179,12 +180,14 @@ def test_what_a_crash_left_behind_is_cleaned(name, complete):  # SHM-05
     assert name[1:] not in clean_stale_segments()
 
 
+@pytest.mark.usefixtures("only_cleaner_of_segments")
 def test_what_a_crash_left_behind_is_refused(name):
     leave_behind(name)
     with pytest.raises(RankLost, match=r"rank 0 .*has ended.*clean-shm"):
         attach(name, nonce=None)
 
 
+@pytest.mark.usefixtures("only_cleaner_of_segments")
 def test_running_jobs_and_other_files_are_not_cleaned(name, segment):
     other = DIRECTORY / f"not_ours_{secrets.token_hex(8)}"
     other.write_bytes(b"x" * 1000)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import time
 
@@ -277,6 +279,31 @@ def test_a_stopped_rank_is_taken_for_dead(victim):  # TCP-11, 10.7
         job.kill(victim, signal.SIGCONT)
         job.go(victim)
         assert job.finish(victim, within_s=30)[victim][1].startswith("CollectiveFailed: barrier: ")
+
+
+CUT_OFF = (
+    PACED
+    + """
+if rank == 1:  # its system drops what comes on the data connection; heartbeats go on
+    import ctypes, socket, struct
+    drop_all = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0))
+    program = struct.pack("HL", 1, ctypes.addressof(drop_all))
+    comm._transport._links[0].data.setsockopt(socket.SOL_SOCKET, 26, program)  # SO_ATTACH_FILTER
+said = "ok"
+while said == "ok":
+    said = outcome(comm.barrier)
+say(said)
+"""
+)
+
+
+def test_a_data_connection_that_loses_everything_is_found():  # TCP-11: its peer gives heartbeats
+    with TcpJob(3, CUT_OFF) as job:
+        job.start().wait_for("up")
+        job.go()
+        broken = [f"CollectiveFailed: barrier: the connection to rank {r} failed" for r in (0, 1)]
+        for said in job.finish(within_s=30).values():
+            assert said[1] in [f"{story}: {os.strerror(errno.ETIMEDOUT)}" for story in broken]
 
 
 BUSY = (

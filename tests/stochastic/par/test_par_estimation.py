@@ -111,6 +111,13 @@ def test_equals_the_plain_implementation(first: int, drop: frozenset[int]) -> No
     assert reduced > 0
 
 
+def test_a_season_keeps_its_order_while_those_before_it_are_lowered() -> None:
+    # With a ceiling below the order found at once, October's model would have order 1.
+    fit = inflow_model(history_case(as_history(simulate(1, 35, 63, phi=(0.5, 0.0, 0.25)), 1980))).fit
+    assert fit is not None
+    assert fit.order[:, 0].tolist() == [1, 1, 1, 1, 3, 3, 1, 1, 1, 4, 1, 1]
+
+
 def test_index_alignment_would_be_wrong() -> None:
     """A history from August: January goes with the December right before it."""
     values = simulate(1, 3000, 3, phi=(0.7,))

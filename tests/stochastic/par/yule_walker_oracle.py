@@ -80,7 +80,7 @@ class Oracle:
             if not bad:
                 return phi
             for m in bad:
-                ceiling[m] = len(phi[m]) - 1
+                ceiling[m] -= 1
             for m in bad:
                 phi[m] = self.coefficients(m, self.order(m, ceiling[m]))
 
