@@ -177,6 +177,8 @@ def test_history(tmp_path: Path) -> None:
         assert found.value_m3s.tolist() == [1.0, 2.0, 1.5, 3.0, 4.0, 5.0]
         assert found.start.astype(str).tolist()[:3] == ["2023-01-01", "2023-02-01", "2023-03-01"]
         assert case.scenarios.estimation_path == "partial_estimation"
+        # The history also gives the correlation of noise.
+        assert case.summary().uncertainty["inflow"].startswith("correlated normal noise")
     case = load(write_case(tmp_path / "d", stages=with_months, inflow=None, extra={HISTORY: whole}))
     assert case.scenarios.estimation_path == "full_estimation"
     assert case.summary().uncertainty["inflow"] == "noise as in the history at 2 hydros (saa)"
