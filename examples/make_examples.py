@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cobre.case.templates.parts import (
+from cobre.templates.parts import (
     Json,
     bus,
     config,

@@ -12,7 +12,7 @@ from studies import cascade_study
 import cobre
 from cobre import machine
 from cobre.comm.launch import launch
-from cobre.comm.launch_command import run_command
+from cobre.comm.launch.command import run_command
 from cobre.errors import CobreError, ValidationError
 
 

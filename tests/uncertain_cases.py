@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import cobre.case
-from cobre.case import layout
+from cobre.case.format import layout
 from cobre.case.model import Case
-from cobre.case.templates.synthetic import build
-from cobre.case.templates.synthetic_options import SyntheticOptions
 from cobre.results import write_stochastic
 from cobre.results.stochastic import FITTING, OPENINGS
-from cobre.stochastic.report import StochasticReport
+from cobre.stochastic.report.document import StochasticReport
+from cobre.templates.synthetic import build
+from cobre.templates.synthetic_options import SyntheticOptions
 
 MEAN = 100.0 + 20.0 * np.cos(2.0 * np.pi * np.arange(12) / 12.0)
 STD = 25.0 + 5.0 * np.sin(2.0 * np.pi * np.arange(12) / 12.0)

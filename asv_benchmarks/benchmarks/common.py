@@ -49,7 +49,7 @@ def train(name: str, *options: str) -> None:
 def synthetic_case(size: str) -> Case:
     """Return the synthetic case of a named size: small, mid or large."""
     import cobre.case
-    from cobre.case.templates.synthetic import build
-    from cobre.case.templates.synthetic_options import SIZES
+    from cobre.templates.synthetic import build
+    from cobre.templates.synthetic_options import SIZES
 
     return cobre.case.build(build(SIZES[size]))

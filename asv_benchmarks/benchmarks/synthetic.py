@@ -177,8 +177,8 @@ class PlanningTree:
 
     def setup(self) -> None:
         import cobre.case
-        from cobre.case.templates.synthetic import build
-        from cobre.case.templates.synthetic_options import SyntheticOptions
+        from cobre.templates.synthetic import build
+        from cobre.templates.synthetic_options import SyntheticOptions
 
         options = SyntheticOptions(hydros=160, stages=60, openings=100, order=6, correlation=0.8)
         self.case = cobre.case.build(build(options))
@@ -209,8 +209,8 @@ class Loading:
         self.directory.cleanup()
 
     def time_generate(self, size: str) -> None:
-        from cobre.case.templates.synthetic import build
-        from cobre.case.templates.synthetic_options import SIZES as OPTIONS
+        from cobre.templates.synthetic import build
+        from cobre.templates.synthetic_options import SIZES as OPTIONS
 
         build(OPTIONS[size])
 

@@ -6,8 +6,8 @@ and saved (:meth:`Case.save`).
 """
 
 from cobre import _distribution  # noqa: F401 (refuses files of another package cobre)
-from cobre.case.documents import CaseDocuments
-from cobre.case.editing import CaseEditor
+from cobre.case.format.documents import CaseDocuments
+from cobre.case.format.editing import CaseEditor
 from cobre.case.loader import build, check, load
 from cobre.case.model import (
     Block,

@@ -15,14 +15,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from cobre.case import layout
 from cobre.case.checks.windows import by_entity, check_windows
+from cobre.case.format import layout
+from cobre.case.format.schema.initial import CommitmentEntry, PostStudyFile, PostStudyThermalBounds, Window
+from cobre.case.format.schema.stages import StageEntry
+from cobre.case.format.schema.system import AnticipatedConfig, ThermalEntry
+from cobre.case.format.sources import Sources
 from cobre.case.model import AnticipatedDelivery, Case, PostStudyStage, Stage, StageData, Thermal
 from cobre.case.problems import Reporter, name_entity, short_ids
-from cobre.case.schema.initial import CommitmentEntry, PostStudyFile, PostStudyThermalBounds, Window
-from cobre.case.schema.stages import StageEntry
-from cobre.case.schema.system import AnticipatedConfig, ThermalEntry
-from cobre.case.sources import Sources
 
 _INITIAL = layout.INITIAL_CONDITIONS
 _POST = layout.POST_STUDY

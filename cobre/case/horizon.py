@@ -10,6 +10,21 @@ from typing import Any
 
 from cobre.case.checks.config import boundary_path
 from cobre.case.checks.stages import discount_factor, stage_rate, transition_rates
+from cobre.case.format.schema.config import (
+    BoundStalling,
+    Checkpointing,
+    ConfigFile,
+    Gap,
+    IterationLimit,
+    SampledSimulation,
+    SampledTraining,
+    SimulationScenarioSource,
+    SimulationStopping,
+    TimeLimit,
+    TrainingScenarioSource,
+)
+from cobre.case.format.schema.config import CutSelection as CutSelectionSection
+from cobre.case.format.schema.stages import RiskEntry, StageEntry, StagesFile
 from cobre.case.model import (
     Block,
     BoundStallingRule,
@@ -35,21 +50,6 @@ from cobre.case.model import (
     UpperBoundOptions,
 )
 from cobre.case.model.horizon import chain_graph
-from cobre.case.schema.config import (
-    BoundStalling,
-    Checkpointing,
-    ConfigFile,
-    Gap,
-    IterationLimit,
-    SampledSimulation,
-    SampledTraining,
-    SimulationScenarioSource,
-    SimulationStopping,
-    TimeLimit,
-    TrainingScenarioSource,
-)
-from cobre.case.schema.config import CutSelection as CutSelectionSection
-from cobre.case.schema.stages import RiskEntry, StageEntry, StagesFile
 from cobre.case.seasons import stage_season
 
 DEFAULT_TREE_SEED = 42

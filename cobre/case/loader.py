@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cobre.case import layout
 from cobre.case.anticipated import check_anticipated, check_committed, commit_ahead
 from cobre.case.bounds import read_bounds, stage_axis
 from cobre.case.checks.config import check_config
@@ -25,21 +24,22 @@ from cobre.case.checks.registries import check_registries
 from cobre.case.checks.service import check_service
 from cobre.case.checks.stages import check_stages, study_stages
 from cobre.case.checks.system import check_system
-from cobre.case.documents import CaseDocuments
+from cobre.case.format import layout
+from cobre.case.format.documents import CaseDocuments
+from cobre.case.format.sources import read_sources
 from cobre.case.generic.checks import check_generic
 from cobre.case.generic.rows import resolve_generic
-from cobre.case.hydro_models import resolve_hydro_models
-from cobre.case.lag_seed import check_lag_seed
-from cobre.case.load_factors import check_load_factors
+from cobre.case.hydro.models import resolve_hydro_models
+from cobre.case.hydro.travel import check_travel
 from cobre.case.model import Case
-from cobre.case.ncs_factors import check_ncs_factors
-from cobre.case.noise_share import check_given_coefficients
 from cobre.case.problems import Reporter
 from cobre.case.resolve import resolve
 from cobre.case.scenarios import load_scenarios
-from cobre.case.sources import read_sources
+from cobre.case.scenarios.lag_seed import check_lag_seed
+from cobre.case.scenarios.load_factors import check_load_factors
+from cobre.case.scenarios.ncs_factors import check_ncs_factors
+from cobre.case.scenarios.noise_share import check_given_coefficients
 from cobre.case.stage_arrays import resolve_stage_data
-from cobre.case.travel import check_travel
 from cobre.errors import Problem, ValidationError
 from cobre.machine import check_process
 

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from cobre.case.anticipated import post_study_stages
 from cobre.case.checks.initial import initial_storage
+from cobre.case.format.schema.penalties import DeficitSegmentEntry, PenaltiesFile
+from cobre.case.format.sources import Sources
 from cobre.case.horizon import (
     resolve_estimation,
     resolve_exports,
@@ -19,7 +21,8 @@ from cobre.case.horizon import (
     resolve_stages,
     resolve_training,
 )
-from cobre.case.hydro_models import HydroModels
+from cobre.case.hydro.models import HydroModels
+from cobre.case.hydro.travel import water_under_way
 from cobre.case.model import (
     Bus,
     Case,
@@ -37,9 +40,6 @@ from cobre.case.model import (
     Thermal,
     UnitGroup,
 )
-from cobre.case.schema.penalties import DeficitSegmentEntry, PenaltiesFile
-from cobre.case.sources import Sources
-from cobre.case.travel import water_under_way
 
 
 def resolve(

@@ -14,16 +14,16 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case import layout
 from cobre.case.checks.references import check_unique
-from cobre.case.problems import Reporter, short_ids
-from cobre.case.schema.stages import (
+from cobre.case.format import layout
+from cobre.case.format.schema.stages import (
     PreStudyStageEntry,
     SeasonDefinitions,
     SeasonEntry,
     StageEntry,
     StagesFile,
 )
+from cobre.case.problems import Reporter, short_ids
 
 _FILE = layout.STAGES
 _TOLERANCE_DAYS = 7

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.format.schema.system import HydroEntry, Served
 from cobre.case.model import HydroStatus
-from cobre.case.schema.system import HydroEntry, Served
 
 
 def in_service(entities: Sequence[Served], stage_ids: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -11,12 +11,12 @@ from cobre.case.bounds.axes import StageAxis, stage_axis
 from cobre.case.bounds.costs import resolve_costs
 from cobre.case.bounds.limits import Grids, by_id
 from cobre.case.bounds.tables import BoundTables
-from cobre.case.load_factors import resolve_load_factors
+from cobre.case.format.schema.penalties import PenaltiesFile
+from cobre.case.format.sources import Sources
 from cobre.case.model import StageData
-from cobre.case.ncs_factors import resolve_ncs_factors
-from cobre.case.schema.penalties import PenaltiesFile
+from cobre.case.scenarios.load_factors import resolve_load_factors
+from cobre.case.scenarios.ncs_factors import resolve_ncs_factors
 from cobre.case.service import hydro_status, in_service
-from cobre.case.sources import Sources
 
 _NOT_BLOCKS = frozenset({"hydro_penalty"})
 """Grids whose third axis is not that of blocks."""

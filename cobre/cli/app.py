@@ -401,7 +401,7 @@ def _launch(
     no_pin: Annotated[bool, typer.Option("--no-pin", help="Let the ranks run on any CPU.")] = False,
 ) -> int:
     """Run ``cobre launch``."""
-    from cobre.comm.launch_command import run_command as run_ranks
+    from cobre.comm.launch.command import run_command as run_ranks
 
     codes: list[int] = []
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from cobre.cli.exit_codes import ConfigurationError
 from cobre.errors import CobreError
 from cobre.machine import NUMBA_THREADS_VARIABLE, number_of_threads, usable_cpus
-from cobre.sddp.cpus import requested_threads, threads_of_ranks
+from cobre.sddp.ranks.cpus import requested_threads, threads_of_ranks
 
 DEBUG_VARIABLE = "COBRE_DEBUG"
 

@@ -12,12 +12,12 @@ from cobre.errors import Problem
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cobre.case.templates import Template
+    from cobre.templates import Template
 
 
 def list_command(outcome: Outcome) -> None:
     """Carry out ``cobre init --list``."""
-    from cobre.case.templates import TEMPLATES
+    from cobre.templates import TEMPLATES
 
     rows = {template.name: template.summary for template in TEMPLATES.values()}
     outcome.data = {"templates": [{"name": name, "summary": summary} for name, summary in rows.items()]}
@@ -104,7 +104,7 @@ def _write_all(file: Any, content: bytes) -> None:
 
 def _left_over(directory: Path, files: list[str]) -> list[Problem]:
     """Warn of case files from before, which now belong to the new case."""
-    from cobre.case.layout import KNOWN
+    from cobre.case.format.layout import KNOWN
 
     return [
         Problem(

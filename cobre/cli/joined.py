@@ -17,7 +17,7 @@ from cobre.cli.train import TrainRequest, conclude, load_case, run_study, warn_o
 from cobre.cli.views import RankView
 from cobre.errors import CobreError, ValidationError
 from cobre.machine import usable_cpus
-from cobre.sddp.cpus import requested_threads
+from cobre.sddp.ranks.cpus import requested_threads
 
 if TYPE_CHECKING:
     from cobre.case.model import Case
@@ -34,7 +34,7 @@ def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> Non
         if threads > usable_cpus():
             warn_of_threads(outcome, threads)
     from cobre.comm import CommError, create_communicator
-    from cobre.sddp.workers import AFTER_A_LOSS
+    from cobre.sddp.ranks.workers import AFTER_A_LOSS
 
     with create_communicator(request.backend) as comm:
         view.rank = comm.rank
@@ -58,7 +58,7 @@ def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> Non
 def _train(
     comm: Communicator, request: TrainRequest, threads: int | None, view: RankView, outcome: Outcome
 ) -> None:
-    from cobre.sddp.agreement import largest
+    from cobre.sddp.ranks.agreement import largest
 
     case = _load_everywhere(comm, request, view, outcome)
     if case is None:
@@ -77,7 +77,7 @@ def _load_everywhere(
     comm: Communicator, request: TrainRequest, view: RankView, outcome: Outcome
 ) -> Case | None:
     """Load the case on rank 0, and where it is right there on the others; ``None`` when it is wrong."""
-    from cobre.sddp.agreement import failing_together, largest
+    from cobre.sddp.ranks.agreement import failing_together, largest
 
     case: Case | None = None
     with failing_together(comm):
@@ -106,7 +106,7 @@ def _requested_threads() -> int | None:
 
 def _fail_together(comm: Communicator, error: CobreError, view: RankView, outcome: Outcome) -> None:
     """End with the exit code of the rank that knows best; the others have its error at second hand."""
-    from cobre.sddp.agreement import largest
+    from cobre.sddp.ranks.agreement import largest
 
     code = ExitCode(-largest(comm, -int(exit_code_of(error))))
     outcome.fail(code, error.problems)

@@ -15,7 +15,7 @@ from cobre.machine import check_process
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cobre.stochastic.report import StochasticReport
+    from cobre.stochastic.report.document import StochasticReport
 
 _SHOWN = 20
 """Plants, and lowered orders, that are listed for people; the JSON document has all."""
@@ -50,9 +50,9 @@ def stochastic_command(case_path: Path, output: Path | None, outcome: Outcome) -
 
 
 def _write(output: Path, report: StochasticReport, outcome: Outcome) -> list[Path]:
+    from cobre.results.report.stochastic_page import ReportExtraError, write_page
     from cobre.results.stochastic import OPENINGS, write_stochastic
-    from cobre.results.stochastic_page import ReportExtraError, write_page
-    from cobre.stochastic.report_tables import why_openings_stay
+    from cobre.stochastic.report.tables import why_openings_stay
 
     files = list(write_stochastic(output, report))
     reason = why_openings_stay(report)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from cobre.case.templates import Template
+    from cobre.templates import Template
 
 _PANEL = "Options of the template 'synthetic'"
 _NAME = "synthetic"
@@ -148,8 +148,8 @@ def choose_template(name: str, size: SizeName | None, given: Mapping[str, int | 
     typer.BadParameter
         When an option of the synthetic template is given for another one.
     """
-    from cobre.case.templates import TEMPLATES, synthetic_template
-    from cobre.case.templates.synthetic_options import SIZES
+    from cobre.templates import TEMPLATES, synthetic_template
+    from cobre.templates.synthetic_options import SIZES
 
     wanted = {key: value for key, value in given.items() if value is not None}
     if name == _NAME:

@@ -24,7 +24,7 @@ from cobre.cli.train_report import result_data, show_result, terminated_facts, t
 from cobre.cli.views import RankView, View
 from cobre.errors import CobreError, Problem, WorkerError
 from cobre.machine import check_process, check_workers, usable_cpus
-from cobre.sddp.cpus import pin_libraries
+from cobre.sddp.ranks.cpus import pin_libraries
 
 if TYPE_CHECKING:
     from cobre.case.model import Case

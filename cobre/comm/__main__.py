@@ -146,7 +146,7 @@ def _info(given: argparse.Namespace) -> int:
 
 
 def _launch(given: argparse.Namespace) -> int:
-    from cobre.comm.launch_command import run_command
+    from cobre.comm.launch.command import run_command
 
     return run_command(
         given.command, given.ranks, backend=given.backend, prefix=given.prefix, pin=not given.no_pin
@@ -154,7 +154,7 @@ def _launch(given: argparse.Namespace) -> int:
 
 
 def _clean_shm(given: argparse.Namespace) -> int:
-    from cobre.comm.shm_segment import clean_stale_segments
+    from cobre.comm.shm.segment import clean_stale_segments
 
     removed = clean_stale_segments()
     for name in removed:

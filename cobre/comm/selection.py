@@ -238,15 +238,15 @@ def _backend_of(config: TcpConfig | ShmConfig, requested: str) -> str:
 def _make(name: str, config: TcpConfig | ShmConfig | None) -> Communicator:
     # imported here: a program uses one backend, and each has kernels to declare
     if name == "mpi":
-        from cobre.comm.mpi import MpiCommunicator
+        from cobre.comm.mpi.communicator import MpiCommunicator
 
         return MpiCommunicator()
     if name == "tcp":
-        from cobre.comm.tcp import TcpCommunicator
+        from cobre.comm.tcp.communicator import TcpCommunicator
 
         return TcpCommunicator(config if isinstance(config, TcpConfig) else variables.tcp_config())
     if name == "shm":
-        from cobre.comm.shm import ShmCommunicator
+        from cobre.comm.shm.communicator import ShmCommunicator
 
         return ShmCommunicator(config if isinstance(config, ShmConfig) else variables.shm_config())
     from cobre.comm.local import LocalCommunicator

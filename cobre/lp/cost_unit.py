@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case import layout
+from cobre.case.format import layout
 from cobre.case.model import Stage
 from cobre.errors import Problem, ValidationError
 from cobre.lp.assembly import AssembledLp

@@ -20,7 +20,7 @@ from cobre.results.files import output_errors, sync_directory, write_json, write
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cobre.stochastic.report import StochasticReport
+    from cobre.stochastic.report.document import StochasticReport
 
 DIRECTORY = "stochastic"
 STATISTICS = "inflow_seasonal_stats.parquet"
@@ -63,7 +63,7 @@ def write_stochastic(output_dir: Path, report: StochasticReport) -> tuple[Path, 
 
 def export_tables(report: StochasticReport) -> dict[str, pa.Table]:
     """Return the tables that say what the study's uncertainty is, by the name of their file."""
-    from cobre.stochastic import report_tables as made
+    from cobre.stochastic.report import tables as made
 
     tables = {}
     origin = report.provenance

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _CONVERGED = frozenset(
     {"bound_stalling", "gap", "simulation"}
-)  # as in cobre.sddp.stopping, which would load the compiler
+)  # as in cobre.sddp.rules.stopping, which would load the compiler
 
 CONVERGENCE_SCHEMA = pa.schema(
     [

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cobre.comm import Communicator
-    from cobre.sddp.buffers import IterationBuffers
+    from cobre.sddp.kernel.buffers import IterationBuffers
 
 FloatArray = NDArray[np.float64]
 

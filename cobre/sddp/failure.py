@@ -16,11 +16,11 @@ from cobre.lp import StageTemplate, diagnose
 from cobre.lp.arrays import CutPool
 from cobre.lp.engine import CUTS_REFUSED, INFEASIBLE, RIGHT_HAND_SIDE_REFUSED
 from cobre.lp.highs import INFINITE
-from cobre.sddp import buffers as fields
-from cobre.sddp.agreement import raise_together
-from cobre.sddp.buffers import IterationBuffers
-from cobre.sddp.graph import GraphArrays
-from cobre.sddp.iteration import BAD_RECORD, COMMUNICATION_FAILED, ITERATION_FAILED
+from cobre.sddp.kernel import buffers as fields
+from cobre.sddp.kernel.buffers import IterationBuffers
+from cobre.sddp.kernel.graph import GraphArrays
+from cobre.sddp.kernel.iteration import BAD_RECORD, COMMUNICATION_FAILED, ITERATION_FAILED
+from cobre.sddp.ranks.agreement import raise_together
 
 FloatArray = NDArray[np.float64]
 

@@ -42,13 +42,13 @@ from cobre.policy_store import (
     read_policy_directory,
     write_checkpoint,
 )
-from cobre.sddp.agreement import failing_together
-from cobre.sddp.buffers import IterationBuffers
+from cobre.sddp.kernel.buffers import IterationBuffers
 from cobre.sddp.progress import IterationRecord
+from cobre.sddp.ranks.agreement import failing_together
 
 if TYPE_CHECKING:
     from cobre.sddp.policy import Policy
-    from cobre.sddp.selection import CutSelector
+    from cobre.sddp.rules.selection import CutSelector
     from cobre.sddp.visited import VisitedStates as VisitedArchive
 
 KEEP_LAST = 3

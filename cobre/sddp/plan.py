@@ -27,7 +27,6 @@ from cobre.policy_store import (
     stored_work,
 )
 from cobre.results.directories import choose_output
-from cobre.sddp.agreement import failing_together, text_of_root
 from cobre.sddp.persistence import (
     KEEP_LAST,
     KEEP_LAST_OPTION,
@@ -35,6 +34,7 @@ from cobre.sddp.persistence import (
     study_fingerprint,
     too_many_iterations,
 )
+from cobre.sddp.ranks.agreement import failing_together, text_of_root
 
 CHECKPOINTS = "checkpoints"
 """Folder of the checkpoints in the output directory."""

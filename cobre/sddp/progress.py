@@ -13,7 +13,7 @@ from cobre.lp.scaling import ScalingReport
 from cobre.policy_store import LowerBoundKind
 from cobre.sddp.costs import CostBreakdown
 from cobre.sddp.policy import Policy
-from cobre.sddp.selection import SelectionRecord
+from cobre.sddp.rules.selection import SelectionRecord
 from cobre.sddp.timing import RankTiming, WorkerInfo
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from cobre.case.model import Case
 from cobre.errors import CobreError, OutputError, Problem, ValidationError
 from cobre.machine import check_compiler, check_process, check_workers, usable_cpus
-from cobre.sddp.cpus import requested_threads, threads_of_ranks
+from cobre.sddp.ranks.cpus import requested_threads, threads_of_ranks
 
 if TYPE_CHECKING:
     from cobre.comm import Communicator
@@ -146,7 +146,7 @@ class Study:
             communicator, ranks, on_start=on_start, on_iteration=on_iteration, on_trained=on_trained
         )
         if ranks > 1 and backend != "local":
-            from cobre.sddp.workers import check_backend, train_on_ranks
+            from cobre.sddp.ranks.workers import check_backend, train_on_ranks
 
             check_backend(backend)
             refuse_nested_job(ranks)
@@ -158,7 +158,7 @@ class Study:
             _call(on_trained, result)
             return _write(plan, result, began)
         from cobre.comm import create_communicator
-        from cobre.sddp.agreement import failing_together
+        from cobre.sddp.ranks.agreement import failing_together
         from cobre.sddp.training import train_together
 
         with ExitStack() as resources:
@@ -252,7 +252,7 @@ def _now() -> datetime.datetime:
 
 def _share(comm: Communicator) -> int:
     """Return this rank's part of the processors that it shares with other ranks of its host; 1 alone."""
-    from cobre.sddp.agreement import gather_texts
+    from cobre.sddp.ranks.agreement import gather_texts
 
     if comm.size == 1:
         return 1

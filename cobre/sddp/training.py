@@ -23,24 +23,24 @@ from cobre.lp.highs import HighsModel
 from cobre.native import compile_guard
 from cobre.policy_files import boundary_cuts, future_cost_floor
 from cobre.policy_store import LowerBoundKind
-from cobre.sddp import buffers as fields
 from cobre.sddp import timing
-from cobre.sddp.agreement import failing_together, gather_rows, require_same_study
 from cobre.sddp.costs import CostBreakdown, gather_costs
-from cobre.sddp.draws import draw_passes
 from cobre.sddp.entries import entry_of
 from cobre.sddp.failure import raise_failure
-from cobre.sddp.graph import graph_arrays
-from cobre.sddp.iteration import ITERATION_OK
-from cobre.sddp.partition import block_of
+from cobre.sddp.kernel import buffers as fields
+from cobre.sddp.kernel.draws import draw_passes
+from cobre.sddp.kernel.graph import graph_arrays
+from cobre.sddp.kernel.iteration import ITERATION_OK
 from cobre.sddp.persistence import Checkpointer, LoadedCuts, warm_cuts
 from cobre.sddp.plan import TrainingPlan
 from cobre.sddp.policy import Policy
 from cobre.sddp.progress import IterationRecord, TrainingResult
-from cobre.sddp.selection import CutSelector, SelectionRecord
-from cobre.sddp.sharing import memory_bytes, share_stage_lps, shared_cut_pool
-from cobre.sddp.stopping import StoppingRules
-from cobre.sddp.threads import kernel_lock, use_threads
+from cobre.sddp.ranks.agreement import failing_together, gather_rows, require_same_study
+from cobre.sddp.ranks.partition import block_of
+from cobre.sddp.ranks.sharing import memory_bytes, share_stage_lps, shared_cut_pool
+from cobre.sddp.ranks.threads import kernel_lock, use_threads
+from cobre.sddp.rules.selection import CutSelector, SelectionRecord
+from cobre.sddp.rules.stopping import StoppingRules
 from cobre.sddp.timing import RankTiming, WorkerInfo, iteration_timings, worker_infos
 from cobre.sddp.upper_bound import UpperBoundEvaluator, not_convex
 from cobre.sddp.visited import VisitedStates

@@ -26,8 +26,8 @@ from cobre.case.model.uniform import constant_production, scenarios, stage_data
 from cobre.comm import Communicator, create_communicator
 from cobre.comm.launch import launch
 from cobre.native import cache_directory, kernel_cache_stats
-from cobre.sddp.agreement import gather_texts
 from cobre.sddp.entries import entry_of
+from cobre.sddp.ranks.agreement import gather_texts
 from cobre.sddp.study import train
 
 LAUNCHED_BACKENDS = ("shm", "tcp")

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 import cobre.native  # noqa: F401  (sets where compiled code is cached, before the first kernel)
 from cobre.case.model import SamplingMethod, Stage
 from cobre.errors import Problem, ValidationError
-from cobre.stochastic.halton import fill_halton, fill_owen_halton, first_primes
-from cobre.stochastic.latin import fill_latin
-from cobre.stochastic.siphash import opening_seed, stage_seed
-from cobre.stochastic.sobol import MAX_DIMENSION, directions, fill_owen_sobol, fill_sobol
-from cobre.stochastic.ziggurat import fill_standard_normal
+from cobre.stochastic.noise.halton import fill_halton, fill_owen_halton, first_primes
+from cobre.stochastic.noise.latin import fill_latin
+from cobre.stochastic.noise.siphash import opening_seed, stage_seed
+from cobre.stochastic.noise.sobol import MAX_DIMENSION, directions, fill_owen_sobol, fill_sobol
+from cobre.stochastic.noise.ziggurat import fill_standard_normal
 
 FloatArray = NDArray[np.float64]
 

@@ -30,9 +30,12 @@ from cobre.native import array_struct, inner_kernel
 from cobre.stochastic.correlation import correlation_roots
 from cobre.stochastic.entities import CLASSES, NoiseLayout, noise_groups
 from cobre.stochastic.external import library
-from cobre.stochastic.halton import fill_halton, fill_owen_halton
 from cobre.stochastic.historical import historical_windows
-from cobre.stochastic.latin import fill_latin_strata, finish_latin_point
+from cobre.stochastic.noise.halton import fill_halton, fill_owen_halton
+from cobre.stochastic.noise.latin import fill_latin_strata, finish_latin_point
+from cobre.stochastic.noise.siphash import forward_seed, fresh_seed, opening_seed, stage_seed
+from cobre.stochastic.noise.sobol import BITS, fill_owen_sobol, fill_sobol
+from cobre.stochastic.noise.ziggurat import fill_standard_normal
 from cobre.stochastic.openings import (
     LHS,
     METHODS,
@@ -45,11 +48,8 @@ from cobre.stochastic.openings import (
     sobol_table,
 )
 from cobre.stochastic.par import InflowModel
-from cobre.stochastic.siphash import forward_seed, fresh_seed, opening_seed, stage_seed
-from cobre.stochastic.sobol import BITS, fill_owen_sobol, fill_sobol
 from cobre.stochastic.statistics import noise_statistics, realised_load, realised_share
 from cobre.stochastic.tree import OpeningTree, study_correlation, study_layout
-from cobre.stochastic.ziggurat import fill_standard_normal
 
 FloatArray = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 
 import cobre.native  # noqa: F401  (sets where compiled code is cached, before the first kernel)
-from cobre.stochastic.pcg64 import below, next_u64, seed_generator
-from cobre.stochastic.siphash import forward_seed
+from cobre.stochastic.noise.pcg64 import below, next_u64, seed_generator
+from cobre.stochastic.noise.siphash import forward_seed
 
 
 @njit(cache=True, nogil=True)

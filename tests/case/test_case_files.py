@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from case_builder import PATHS, errors_of, only, pick, warnings_of, write_case
 
-from cobre.case import check, layout
+from cobre.case import check
+from cobre.case.format import layout
 from cobre.case.problems import Reporter
 
 JSON_NAMES = [name for name, path in PATHS.items() if path.endswith(".json")]

@@ -15,10 +15,9 @@ from json_schema import faults
 from rich_files import rich_files
 
 import cobre.case
-from cobre.case import layout
-from cobre.case.format import PARQUET_FILES, describe, schema_paths
-from cobre.case.format.documents import JSON_FILES
-from cobre.case.schema.base import FormatModel
+from cobre.case.format import PARQUET_FILES, describe, layout, schema_paths
+from cobre.case.format.descriptions import JSON_FILES
+from cobre.case.format.schema.base import FormatModel
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 UNITS = {

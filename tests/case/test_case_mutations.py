@@ -12,7 +12,7 @@ from case_builder import PATHS, base_files, write_case
 from rich_files import registries, tables
 
 from cobre.case import check
-from cobre.case.schema.config import ConfigFile
+from cobre.case.format.schema.config import ConfigFile
 from cobre.errors import Problem
 
 JSON_NAMES = [name for name, path in PATHS.items() if path.endswith(".json")]

@@ -9,9 +9,9 @@ from case_builder import PATHS, errors_of, only, pick, warnings_of, write_case
 from rich_files import CONTRACTS, NCS, NCS_FACTORS, PUMPING, bounds, registries
 
 from cobre.case import load
+from cobre.case.format.schema import system as schema
+from cobre.case.format.schema.penalties import PenaltiesFile
 from cobre.case.model import Diversion, Filling, HydroStatus
-from cobre.case.schema import system as schema
-from cobre.case.schema.penalties import PenaltiesFile
 from cobre.units import HM3_PER_M3S_HOUR
 
 OPERATING, OUT, FILLING = HydroStatus

@@ -12,13 +12,12 @@ from json_schema import faults
 
 import cobre.case
 import cobre.sddp
-from cobre.case import layout
-from cobre.case.documents import encode_json
-from cobre.case.format import describe
-from cobre.case.templates import synthetic_template
-from cobre.case.templates.synthetic import build
-from cobre.case.templates.synthetic_options import LIMITS, SIZES, SyntheticOptions
+from cobre.case.format import describe, layout
+from cobre.case.format.documents import encode_json
 from cobre.errors import ValidationError
+from cobre.templates import synthetic_template
+from cobre.templates.synthetic import build
+from cobre.templates.synthetic_options import LIMITS, SIZES, SyntheticOptions
 
 ODD = {
     "one of everything": SyntheticOptions(hydros=1, thermals=1, openings=1, forward_passes=1, stages=2),

@@ -10,10 +10,9 @@ from json_schema import faults
 
 import cobre.case
 import cobre.sddp
-from cobre.case import layout
-from cobre.case.format import describe
-from cobre.case.templates import TEMPLATES
+from cobre.case.format import describe, layout
 from cobre.results.files import write_json, write_parquet
+from cobre.templates import TEMPLATES
 
 
 def write(name: str, directory: Path) -> Path:

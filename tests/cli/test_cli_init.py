@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from cli_helpers import check_envelope, snapshot, strict_json
 
-from cobre.case.templates import TEMPLATES
 from cobre.cli import main
 from cobre.cli.choices import TemplateName
+from cobre.templates import TEMPLATES
 
 
 def test_the_options_are_the_templates() -> None:

@@ -21,9 +21,8 @@ from cobre.comm import (
     ReduceOp,
     create_communicator,
 )
-from cobre.comm import mpi_calls as calls
 from cobre.comm import status as codes
-from cobre.comm.mpi import _allreduce, _gather_shared
+from cobre.comm.mpi.communicator import _allreduce, _gather_shared, calls
 from cobre.errors import ValidationError
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cobre.comm.mpi_launchers import MpiLauncher, find_mpi_launchers
+from cobre.comm.mpi.launchers import MpiLauncher, find_mpi_launchers
 
 PROGRAMS = Path(__file__).with_name("mpi_programs.py")
 TIMEOUT_S = 200  # a hang; the first job also compiles

@@ -12,7 +12,7 @@ from mpi_reports import Complaints, make, note_segments, report
 
 from cobre.comm import InitializationFailed, InvalidCommunicator, create_communicator
 from cobre.comm import status as codes
-from cobre.comm.mpi import _barrier, _broadcast
+from cobre.comm.mpi.communicator import _barrier, _broadcast
 from cobre.native import kernel_cache_stats
 
 

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from cobre.comm.config import DEFAULT_HEARTBEAT_S, DEFAULT_SILENCE_S
-from cobre.comm.shm_layout import R_PID, RANK_WORDS, RANKS
-from cobre.comm.tcp_handshake import (
+from cobre.comm.shm.layout import R_PID, RANK_WORDS, RANKS
+from cobre.comm.tcp.handshake import (
     ACK_BYTES,
     CHALLENGE_BYTES,
     HEADER_BYTES,
@@ -33,7 +33,7 @@ from cobre.comm.tcp_handshake import (
     new_nonce,
     read_challenge,
 )
-from cobre.comm.tcp_wire import Header
+from cobre.comm.tcp.wire import Header
 
 DEADLINE_S = 60.0
 """Longer than any step takes on a busy machine; only a hang comes near it."""
@@ -189,7 +189,7 @@ class ShmJob(Job):
     backend = "shm"
     connect = """
 from cobre.comm.config import ShmConfig
-from cobre.comm.shm import ShmCommunicator
+from cobre.comm.shm.communicator import ShmCommunicator
 
 def connect(**changes):
     global made
@@ -239,7 +239,7 @@ class TcpJob(Job):
     backend = "tcp"
     connect = """
 from cobre.comm.config import TcpConfig
-from cobre.comm.tcp import TcpCommunicator
+from cobre.comm.tcp.communicator import TcpCommunicator
 
 def connect(**changes):
     global made

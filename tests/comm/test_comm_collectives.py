@@ -88,7 +88,7 @@ def test_tcp_payloads():  # COM-03, COM-11, COM-12, COM-21, COM-30, TCP-07 to TC
 
 
 FORBIDDEN = """
-from cobre.comm.shm_layout import S_DIRECT_BYTES, S_POLLS, S_SPREAD
+from cobre.comm.shm.layout import S_DIRECT_BYTES, S_POLLS, S_SPREAD
 values = [np.arange(50_000.0) + 1000 * r for r in range(size)]
 
 def gather(comm):
@@ -133,7 +133,7 @@ def test_shm_payloads_where_the_memory_of_a_peer_is_out_of_reach():  # SHM-10
 
 
 CROWDED = """
-from cobre.comm.shm_layout import S_LOOKS
+from cobre.comm.shm.layout import S_LOOKS
 cpus = os.sched_getaffinity(0)
 os.sched_setaffinity(0, {min(cpus)} if rank < 2 else {max(cpus)})
 with connect() as comm:
@@ -259,7 +259,8 @@ def ring(kernel):
 
 CACHED = """
 import rank_job_kernels
-from cobre.comm import shm_kernel, tcp
+from cobre.comm.shm import kernel as shm_kernel
+from cobre.comm.tcp.communicator import communicator as tcp
 from cobre.native import kernel_cache_stats
 with connect() as comm:
     comm.barrier()
@@ -282,7 +283,7 @@ def test_a_second_process_compiles_nothing(job_type, tmp_path, monkeypatch):
 
 def test_without_the_jit_the_backend_is_refused():
     code = (
-        "from cobre.comm.config import ShmConfig\nfrom cobre.comm.shm import ShmCommunicator\n"
+        "from cobre.comm.config import ShmConfig\nfrom cobre.comm.shm.communicator import ShmCommunicator\n"
         "from cobre.comm import InitializationFailed\n"
         "try:\n    ShmCommunicator(ShmConfig('/cobre_test_nojit', 0, 1))\n"
         "except InitializationFailed as error:\n    print(error)\n"

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from cobre.comm.last_words import unread_bytes, wait_until_read
+from cobre.comm.launch.last_words import unread_bytes, wait_until_read
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems count otherwise")
 

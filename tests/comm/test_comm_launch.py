@@ -19,7 +19,7 @@ import pytest
 
 from cobre.comm import BackendNotAvailable, InitializationFailed, InvalidBackend
 from cobre.comm.launch import launch, progress
-from cobre.comm.processes import cpu_slices, scrubbed
+from cobre.comm.launch.processes import cpu_slices, scrubbed
 from cobre.comm.transports import ShmTransport, TcpTransport
 from cobre.errors import ValidationError, WorkerError
 

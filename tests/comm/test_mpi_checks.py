@@ -11,7 +11,7 @@ import mpi_jobs
 import pytest
 from mpi_jobs import IMPLEMENTATIONS, LAUNCHERS
 
-from cobre.comm.mpi_region import _populate
+from cobre.comm.mpi.region import _populate
 
 LIBRARIES = {"mpich": "MPICH", "openmpi": "Open MPI"}
 

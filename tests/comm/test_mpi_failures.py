@@ -9,7 +9,7 @@ import mpi_jobs
 import pytest
 from mpi_jobs import IMPLEMENTATIONS, LAUNCHERS
 
-from cobre.comm.mpi_launchers import MpiLauncher
+from cobre.comm.mpi.launchers import MpiLauncher
 
 
 @pytest.mark.parametrize("program", ["hook", "caught", "finalized", "mismatch"])

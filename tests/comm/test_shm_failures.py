@@ -66,7 +66,7 @@ def test_killed_at_start_up(victim):  # TST-60
 
 
 UNREGISTERED = """
-import cobre.comm.shm_join as shm_join
+import cobre.comm.shm.join as shm_join
 register = shm_join._register
 
 def die_first(*arguments):

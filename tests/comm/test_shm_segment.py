@@ -14,11 +14,11 @@ import pytest
 
 from cobre.comm import AllocationFailed, InitializationFailed, RankLost
 from cobre.comm.config import ShmConfig
-from cobre.comm.processes import start_time
-from cobre.comm.shm import clean_stale_segments
-from cobre.comm.shm_join import join
-from cobre.comm.shm_layout import H_STAMP, H_VERSION, WORD_BYTES, data_offset, slot_bytes, total_bytes
-from cobre.comm.shm_segment import create_segment, open_segment
+from cobre.comm.launch.processes import start_time
+from cobre.comm.shm.communicator import clean_stale_segments
+from cobre.comm.shm.join import join
+from cobre.comm.shm.layout import H_STAMP, H_VERSION, WORD_BYTES, data_offset, slot_bytes, total_bytes
+from cobre.comm.shm.segment import create_segment, open_segment
 
 DIRECTORY = Path("/dev/shm")
 NONCE = secrets.token_bytes(16)
@@ -164,7 +164,7 @@ def leave_behind(name, *, complete=True):
     make = f"create_segment({config})" if complete else f"_create_locked(_path({config}))"
     code = (
         "import os\nfrom cobre.comm.config import ShmConfig\n"
-        "from cobre.comm.shm_segment import create_segment, _create_locked, _path\n"
+        "from cobre.comm.shm.segment import create_segment, _create_locked, _path\n"
         f"{make}\nos._exit(0)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -207,8 +207,8 @@ def test_a_rank_killed_during_the_start_is_named(victim):  # TST-60
 
 
 HALF_JOINED = """
-from cobre.comm.tcp_handshake import Channel
-from cobre.comm.tcp_rendezvous import Worker
+from cobre.comm.tcp.handshake import Channel
+from cobre.comm.tcp.rendezvous import Worker
 dial = Worker._dial
 
 def dial_late(self, channel, *joined):

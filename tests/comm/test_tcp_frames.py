@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cobre.comm import tcp
-from cobre.comm import tcp_engine as engine
 from cobre.comm.config import TcpConfig
 from cobre.comm.status import COLLECTIVE_FAILED, CORRUPTED, DIVERGED, OK, PEER_DIED, TIMED_OUT, new_detail
-from cobre.comm.tcp_alarm import REASON, new_alarm
-from cobre.comm.tcp_handshake import (
+from cobre.comm.tcp import engine
+from cobre.comm.tcp.alarm import REASON, new_alarm
+from cobre.comm.tcp.communicator import communicator as tcp
+from cobre.comm.tcp.handshake import (
     ACK_BYTES,
     HELLO_BYTES,
     Channel,
@@ -35,9 +35,9 @@ from cobre.comm.tcp_handshake import (
     read_hello,
     refusal,
 )
-from cobre.comm.tcp_kernel import scratch_bytes
-from cobre.comm.tcp_watch import Link
-from cobre.comm.tcp_wire import HEADER_BYTES, FrameError, Header, Tag, dtype_code, first_word
+from cobre.comm.tcp.kernel import scratch_bytes
+from cobre.comm.tcp.watch import Link
+from cobre.comm.tcp.wire import HEADER_BYTES, FrameError, Header, Tag, dtype_code, first_word
 
 IDENTITY = Identity(4, b"a secret", configuration_digest(1.0, 10.0))
 WHO = Hello(3, Channel.CONTROL, "node-7")

@@ -14,8 +14,8 @@ from rank_jobs import TcpJob, receive, refusal_code
 
 from cobre.comm.config import TcpConfig
 from cobre.comm.errors import InitializationFailed
-from cobre.comm.tcp import TcpCommunicator
-from cobre.comm.tcp_handshake import (
+from cobre.comm.tcp.communicator import TcpCommunicator
+from cobre.comm.tcp.handshake import (
     ACK_BYTES,
     CHALLENGE_BYTES,
     HELLO_BYTES,
@@ -27,8 +27,8 @@ from cobre.comm.tcp_handshake import (
     new_nonce,
     read_challenge,
 )
-from cobre.comm.tcp_rendezvous import HANDSHAKE_S, LARGEST_PENDING, Coordinator
-from cobre.comm.tcp_wire import HEADER_BYTES, Header, Tag
+from cobre.comm.tcp.rendezvous import HANDSHAKE_S, LARGEST_PENDING, Coordinator
+from cobre.comm.tcp.wire import HEADER_BYTES, Header, Tag
 from cobre.errors import ValidationError
 
 TOKEN = secrets.token_bytes(32)

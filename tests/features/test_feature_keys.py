@@ -12,7 +12,7 @@ from water_features import fpha_fitted, linearised_head
 
 from cobre.case import build
 from cobre.case.format import describe
-from cobre.case.format.documents import JSON_FILES
+from cobre.case.format.descriptions import JSON_FILES
 from cobre.errors import ValidationError
 
 NEUTRAL = {

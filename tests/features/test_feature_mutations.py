@@ -15,7 +15,7 @@ from mutations import Documents, Mutant, random_mutants
 from rich_case import rich_files
 
 from cobre.case import Case, build
-from cobre.case.format.parquet import PARQUET_FILES
+from cobre.case.format.columns import PARQUET_FILES
 from cobre.errors import CobreError, Problem, ValidationError
 from cobre.lp import measure_stages
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cobre.case import layout
-from cobre.case.templates.parts import (
+from cobre.case.format import layout
+from cobre.templates.parts import (
     Files,
     Json,
     bus,

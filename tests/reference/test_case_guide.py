@@ -11,11 +11,20 @@ from guide_cases import DOCS, EXAMPLES, write
 
 import cobre.case
 import cobre.sddp
-from cobre.case import layout
 from cobre.case.bounds import files as bound_files
+from cobre.case.format import layout
+from cobre.case.format.schema import (
+    config,
+    generic,
+    initial,
+    penalties,
+    production,
+    scenarios,
+    stages,
+    system,
+)
+from cobre.case.format.schema.base import FormatModel
 from cobre.case.generic.catalogue import BY_NAME
-from cobre.case.schema import config, generic, initial, penalties, production, scenarios, stages, system
-from cobre.case.schema.base import FormatModel
 
 GUIDE = (DOCS / "case-format.md").read_text(encoding="utf-8")
 

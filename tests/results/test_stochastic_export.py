@@ -8,8 +8,8 @@ import pytest
 from uncertain_cases import check_same, estimated_documents, round_trip, synthetic_documents
 
 import cobre.case
-from cobre.case import layout
-from cobre.case.format.parquet import PARQUET_FILES
+from cobre.case.format import layout
+from cobre.case.format.columns import PARQUET_FILES
 from cobre.results import write_stochastic
 from cobre.results.stochastic import FITTING, OPENINGS
 

@@ -8,7 +8,7 @@ import pytest
 from uncertain_cases import estimated_documents, synthetic_documents
 
 import cobre.case
-from cobre.results.stochastic_page import PAGE, ReportExtraError, page, write_page
+from cobre.results.report.stochastic_page import PAGE, ReportExtraError, page, write_page
 
 pytest.importorskip("plotly")
 

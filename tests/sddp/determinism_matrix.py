@@ -14,9 +14,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cobre.comm.mpi_launchers import find_mpi_launchers
+from cobre.comm.mpi.launchers import find_mpi_launchers
 from cobre.results import read_convergence
-from cobre.sddp.cpus import rank_environment
+from cobre.sddp.ranks.cpus import rank_environment
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CASES = ("random-inflow", "two-plant-cascade", "pumped-storage", "head-effect", "ordered-ahead")

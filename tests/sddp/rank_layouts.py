@@ -9,7 +9,7 @@ from studies import cascade_study
 
 from cobre.comm import create_communicator
 from cobre.sddp import train
-from cobre.sddp.agreement import study_digest
+from cobre.sddp.ranks.agreement import study_digest
 
 
 def small_cases():

@@ -12,9 +12,9 @@ from cobre.case.model import CutSelection
 from cobre.lp import StateLayout, build_templates
 from cobre.lp.arrays import cut_pool, lp_arrays
 from cobre.sddp import train
-from cobre.sddp.buffers import iteration_buffers
-from cobre.sddp.graph import graph_arrays
-from cobre.sddp.selection import CutSelector
+from cobre.sddp.kernel.buffers import iteration_buffers
+from cobre.sddp.kernel.graph import graph_arrays
+from cobre.sddp.rules.selection import CutSelector
 from cobre.stochastic import build_opening_tree
 
 STAGES, STATES, PASSES, ITERATIONS = 4, 2, 3, 8

@@ -16,10 +16,10 @@ from studies import cascade_study
 
 from cobre.native import inner_kernel
 from cobre.sddp import train
-from cobre.sddp.buffers import UPPER_BOUND, UPPER_BOUND_STD, iteration_buffers
 from cobre.sddp.entries.local import iterate_local
-from cobre.sddp.graph import graph_arrays
-from cobre.sddp.iteration import (
+from cobre.sddp.kernel.buffers import UPPER_BOUND, UPPER_BOUND_STD, iteration_buffers
+from cobre.sddp.kernel.graph import graph_arrays
+from cobre.sddp.kernel.iteration import (
     BAD_RECORD,
     ITERATION_FAILED,
     ITERATION_OK,

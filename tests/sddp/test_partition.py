@@ -3,7 +3,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cobre.sddp.partition import block_of
+from cobre.sddp.ranks.partition import block_of
 
 
 @given(total=st.integers(0, 500), parts=st.integers(1, 70))

@@ -12,7 +12,7 @@ from cobre.case.model import Case, PolicyGraph, PolicyNode, RiskMeasure, Transit
 from cobre.errors import CobreError, ValidationError
 from cobre.lp import build_templates
 from cobre.sddp import train
-from cobre.sddp.graph import graph_arrays
+from cobre.sddp.kernel.graph import graph_arrays
 from cobre.stochastic import build_opening_tree
 
 

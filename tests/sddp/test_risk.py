@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from cobre.sddp.risk import entropic_weights, outcome_weights, spectral_weights, worst_case_weights
+from cobre.sddp.kernel.risk import entropic_weights, outcome_weights, spectral_weights, worst_case_weights
 
 
 @njit

@@ -9,7 +9,7 @@ from studies import cascade_study, with_training
 
 from cobre.case.model import BoundStallingRule, GapRule, SimulationRule, TimeLimitRule, TrainingOptions
 from cobre.sddp import IterationRecord, train
-from cobre.sddp.stopping import StoppingRules
+from cobre.sddp.rules.stopping import StoppingRules
 
 
 def records(bounds, upper=None, std=0.0, kind="statistical", passes=4):

@@ -19,10 +19,10 @@ from studies import cascade_study, with_training
 
 import cobre
 from cobre.comm.launch import launch
-from cobre.comm.mpi_launchers import find_mpi_launchers
+from cobre.comm.mpi.launchers import find_mpi_launchers
 from cobre.errors import CobreError, SolverError, ValidationError, WorkerError
 from cobre.sddp import Study, train
-from cobre.sddp.cpus import rank_environment, threads_of_ranks
+from cobre.sddp.ranks.cpus import rank_environment, threads_of_ranks
 from cobre.sddp.timing import balance_of, iteration_timings, worker_infos
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -240,7 +240,7 @@ def test_one_rank_needs_no_configuration_and_local_ignores_the_number_of_ranks()
 
 
 def test_threads_of_ranks(monkeypatch):
-    monkeypatch.setattr("cobre.sddp.cpus.usable_cpus", lambda: 8)
+    monkeypatch.setattr("cobre.sddp.ranks.cpus.usable_cpus", lambda: 8)
     assert [threads_of_ranks(ranks, {}) for ranks in (2, 3, 16)] == [4, 2, 1]
     assert threads_of_ranks(2, {"COBRE_NUM_THREADS": "3", "SLURM_CPUS_PER_TASK": "5"}) == 3
     assert threads_of_ranks(2, {"SLURM_CPUS_PER_TASK": "5"}) == 5

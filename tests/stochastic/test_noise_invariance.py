@@ -10,7 +10,7 @@ import tree_ranks
 from uncertain_cases import shuffled_copy, synthetic_documents
 
 import cobre.case
-from cobre.case import layout
+from cobre.case.format import layout
 from cobre.comm import create_communicator
 from cobre.comm.launch import launch
 from cobre.stochastic import build_opening_tree

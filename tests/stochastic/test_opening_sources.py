@@ -28,9 +28,10 @@ from cobre.case.model import (
 )
 from cobre.comm.launch import launch
 from cobre.errors import ValidationError
-from cobre.stochastic import build_opening_tree, ziggurat
+from cobre.stochastic import build_opening_tree
 from cobre.stochastic.entities import noise_groups
-from cobre.stochastic.halton import first_primes
+from cobre.stochastic.noise import ziggurat
+from cobre.stochastic.noise.halton import first_primes
 
 SHARED = Path(__file__).parents[3] / "shared" / "cases"
 

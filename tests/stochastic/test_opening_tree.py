@@ -8,7 +8,8 @@ from noise_oracle import Pcg64, Ziggurat, opening_seed
 from small_cases import make_case, make_stage
 
 from cobre.errors import ValidationError
-from cobre.stochastic import build_opening_tree, ziggurat
+from cobre.stochastic import build_opening_tree
+from cobre.stochastic.noise import ziggurat
 
 
 def noise_oracle(seed: int, n_openings: int, stage_id: int, dim: int) -> np.ndarray:

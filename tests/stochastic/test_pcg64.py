@@ -7,7 +7,7 @@ import pytest
 from noise_oracle import MASK_64, Pcg64
 from numba import njit
 
-from cobre.stochastic.pcg64 import below, next_u32, next_u64, seed_generator
+from cobre.stochastic.noise.pcg64 import below, next_u32, next_u64, seed_generator
 
 SEEDS = [0, 1, 42, 2**63, MASK_64, 0x0123456789ABCDEF]
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm, qmc
 
-from cobre.stochastic.halton import fill_halton, fill_owen_halton, first_primes
-from cobre.stochastic.latin import fill_latin, fill_latin_strata, finish_latin_point
-from cobre.stochastic.quantile import normal_quantile
-from cobre.stochastic.siphash import fresh_seed, stage_seed
-from cobre.stochastic.sobol import MAX_DIMENSION, directions, fill_owen_sobol, fill_sobol
+from cobre.stochastic.noise.halton import fill_halton, fill_owen_halton, first_primes
+from cobre.stochastic.noise.latin import fill_latin, fill_latin_strata, finish_latin_point
+from cobre.stochastic.noise.quantile import normal_quantile
+from cobre.stochastic.noise.siphash import fresh_seed, stage_seed
+from cobre.stochastic.noise.sobol import MAX_DIMENSION, directions, fill_owen_sobol, fill_sobol
 
 SEED = np.uint64(0x9E3779B97F4A7C15)
 

@@ -8,9 +8,9 @@ from small_cases import make_case, make_stage
 from uncertain_cases import estimated_documents, synthetic_documents
 
 import cobre.case
-from cobre.case import layout
-from cobre.stochastic.report import stochastic_report
-from cobre.stochastic.report_tables import coefficients_table, statistics_table
+from cobre.case.format import layout
+from cobre.stochastic.report.document import stochastic_report
+from cobre.stochastic.report.tables import coefficients_table, statistics_table
 
 YEARS = 5000
 TOLERANCE = 4.0 / np.sqrt(YEARS)

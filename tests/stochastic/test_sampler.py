@@ -34,7 +34,7 @@ from cobre.stochastic import (
     ziggurat,
 )
 from cobre.stochastic.correlation import symmetric_root
-from cobre.stochastic.halton import first_primes
+from cobre.stochastic.noise.halton import first_primes
 from cobre.stochastic.par import InflowModel, LagDynamics, inflow_model
 
 PASSES = 6

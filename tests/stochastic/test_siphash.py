@@ -6,7 +6,7 @@ from noise_oracle import MASK_64, siphash
 from noise_oracle import forward_seed as forward_seed_oracle
 from noise_oracle import opening_seed as opening_seed_oracle
 
-from cobre.stochastic.siphash import forward_seed, opening_seed
+from cobre.stochastic.noise.siphash import forward_seed, opening_seed
 
 BASES = [0, 1, 42, 2**32, 2**63 - 1, 2**63, MASK_64]
 

@@ -8,9 +8,9 @@ import pytest
 from noise_oracle import Pcg64, Ziggurat
 from noise_oracle import opening_seed as opening_seed_oracle
 
-from cobre.stochastic import ziggurat
-from cobre.stochastic.siphash import opening_seed
-from cobre.stochastic.ziggurat import fill_standard_normal
+from cobre.stochastic.noise import ziggurat
+from cobre.stochastic.noise.siphash import opening_seed
+from cobre.stochastic.noise.ziggurat import fill_standard_normal
 
 SIZE = 200_000
 SEED = 20240101

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case.parse import Parsed
+from cobre.case.format.parse import Parsed
+from cobre.case.format.sources import Sources
 from cobre.case.problems import name_entity
-from cobre.case.sources import Sources
 
 IntArray = NDArray[np.int64]
 GROUP_KEY = 2**32

@@ -13,9 +13,9 @@ from cobre.case.bounds.axes import StageAxis
 from cobre.case.bounds.limits import Grids, by_id, lay_stages
 from cobre.case.bounds.rows import BoundRows
 from cobre.case.bounds.tables import BoundTables
+from cobre.case.format.schema.penalties import GlobalHydroPenalties, HydroPenaltyOverrides, PenaltiesFile
+from cobre.case.format.sources import Sources
 from cobre.case.model import HYDRO_PENALTIES
-from cobre.case.schema.penalties import GlobalHydroPenalties, HydroPenaltyOverrides, PenaltiesFile
-from cobre.case.sources import Sources
 
 DEFAULT_INFLOW_NONNEGATIVITY_COST = 1000.0
 """$/(m3/s.h), where no file gives one."""

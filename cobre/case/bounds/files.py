@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cobre.case import layout
+from cobre.case.format import layout
 
 Sign = Literal["any", ">= 0", "> 0"]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from cobre.case.bounds.axes import StageAxis
 from cobre.case.bounds.rows import ALL_BLOCKS, BoundRows
 from cobre.case.bounds.tables import BoundTables
+from cobre.case.format.sources import Sources
 from cobre.case.service import in_service
-from cobre.case.sources import Sources
 
 FloatArray = NDArray[np.float64]
 Grids = dict[str, FloatArray]

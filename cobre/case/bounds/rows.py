@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from cobre.case.bounds.axes import GROUP_KEY, EntityAxis, StageAxis, positions
 from cobre.case.bounds.files import BoundFile
-from cobre.case.documents import CaseDocuments
+from cobre.case.format.documents import CaseDocuments
+from cobre.case.format.tables import MAX_LISTED, NO_ID, Columns, ColumnType, read_table
 from cobre.case.problems import Reporter, known_ids, short_ids
-from cobre.case.tables import MAX_LISTED, NO_ID, Columns, ColumnType, read_table
 
 ALL_BLOCKS = -1
 """Block of a row that speaks of the whole stage."""
@@ -54,7 +54,7 @@ def no_rows(file: BoundFile) -> BoundRows:
 
 
 class RowReporter:
-    """Reports rows of one file, up to :data:`~cobre.case.tables.MAX_LISTED` of a kind one by one."""
+    """Reports rows of one file, up to :data:`~cobre.case.format.tables.MAX_LISTED` of a kind one by one."""
 
     def __init__(self, file: BoundFile, entities: EntityAxis, table: Columns, reporter: Reporter) -> None:
         self.path, self.axis, self.table, self.reporter = file.path, entities, table, reporter

@@ -13,9 +13,9 @@ from cobre.case.bounds import files
 from cobre.case.bounds.axes import EntityAxis, StageAxis, entity_axis, group_axis, is_complete, stage_axis
 from cobre.case.bounds.files import BoundFile
 from cobre.case.bounds.rows import ALL_BLOCKS, BoundRows, RowReporter, no_rows, read_rows
-from cobre.case.documents import CaseDocuments
+from cobre.case.format.documents import CaseDocuments
+from cobre.case.format.sources import Sources
 from cobre.case.problems import Reporter
-from cobre.case.sources import Sources
 
 _TOLERANCE = 1e-9
 """Relative slack when a bound is held against the declared limit."""

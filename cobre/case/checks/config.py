@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cobre.case import layout
-from cobre.case.model.options import ClassName
-from cobre.case.problems import Reporter
-from cobre.case.schema.config import (
+from cobre.case.format import layout
+from cobre.case.format.schema.config import (
     ByNode,
     ClassSource,
     ConfigFile,
@@ -21,7 +19,9 @@ from cobre.case.schema.config import (
     SimulationScenarioSource,
     TrainingScenarioSource,
 )
-from cobre.case.sources import Sources
+from cobre.case.format.sources import Sources
+from cobre.case.model.options import ClassName
+from cobre.case.problems import Reporter
 
 _FILE = layout.CONFIG
 _SOLVER_DEFAULTS = {"retry_max_attempts": 5, "retry_time_budget_seconds": 30.0}

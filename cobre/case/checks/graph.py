@@ -6,13 +6,13 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from cobre.case import layout
 from cobre.case.checks.config import external_classes
 from cobre.case.checks.references import check_unique
+from cobre.case.format import layout
+from cobre.case.format.schema.config import EnumeratedTraining
+from cobre.case.format.schema.stages import NodeEntry, TransitionEntry
+from cobre.case.format.sources import Sources
 from cobre.case.problems import Reporter, known_ids, short_ids
-from cobre.case.schema.config import EnumeratedTraining
-from cobre.case.schema.stages import NodeEntry, TransitionEntry
-from cobre.case.sources import Sources
 
 _FILE = layout.STAGES
 _PROBABILITY_TOLERANCE = 1e-6

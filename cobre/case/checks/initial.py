@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cobre.case import layout
 from cobre.case.checks.references import check_reference, check_unique
 from cobre.case.checks.windows import check_windows, study_start
+from cobre.case.format import layout
+from cobre.case.format.schema.initial import ObservationEntry
+from cobre.case.format.schema.system import HydroEntry
+from cobre.case.format.sources import Sources
 from cobre.case.problems import Reporter, name_entity
-from cobre.case.schema.initial import ObservationEntry
-from cobre.case.schema.system import HydroEntry
-from cobre.case.sources import Sources
 
 _FILE = layout.INITIAL_CONDITIONS
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case import layout
 from cobre.case.bounds.axes import EntityAxis, StageAxis, entity_axis, group_axis, is_complete
 from cobre.case.bounds.limits import Grids, by_id, resolve_limits
 from cobre.case.bounds.tables import BoundTables
+from cobre.case.format import layout
+from cobre.case.format.sources import Sources
 from cobre.case.model import HydroStatus
 from cobre.case.problems import Reporter, name_entity, short_ids
+from cobre.case.scenarios.stats import group_by_stages
 from cobre.case.service import hydro_status
-from cobre.case.sources import Sources
-from cobre.case.stats import group_by_stages
 from cobre.units import HM3_PER_M3S_HOUR
 
 

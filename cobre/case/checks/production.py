@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cobre.case import layout
-from cobre.case.hydro_tables import HydroTables
+from cobre.case.format import layout
+from cobre.case.format.schema.production import ModelChoice
+from cobre.case.format.schema.system import HydroEntry
+from cobre.case.hydro.production import PlantChoice
+from cobre.case.hydro.tables import HydroTables
 from cobre.case.problems import Reporter, name_entity, short_ids
-from cobre.case.production import PlantChoice
-from cobre.case.schema.production import ModelChoice
-from cobre.case.schema.system import HydroEntry
 
 
 def entity_of(plant: HydroEntry) -> str:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case import layout
+from cobre.case.format import layout
+from cobre.case.format.parse import Parsed
+from cobre.case.format.sources import Sources
 from cobre.case.model import Scenarios
-from cobre.case.parse import Parsed
 from cobre.case.problems import Reporter, name_entity, short_ids
-from cobre.case.sources import Sources
-from cobre.case.stats import group_by_stages, name_group
+from cobre.case.scenarios.stats import group_by_stages, name_group
 
 
 def check_penalty_order(sources: Sources, reporter: Reporter) -> None:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cobre.case import layout
-from cobre.case.parse import Parsed
+from cobre.case.format import layout
+from cobre.case.format.parse import Parsed
+from cobre.case.format.sources import Sources
 from cobre.case.problems import Reporter, known_ids, name_entity
-from cobre.case.sources import Sources
 
 
 def check_unique(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from cobre.case import layout
 from cobre.case.checks.references import check_reference, check_unique
 from cobre.case.checks.system import check_order
-from cobre.case.parse import Parsed
+from cobre.case.format import layout
+from cobre.case.format.parse import Parsed
+from cobre.case.format.schema.system import HydroEntry, PiecewiseTailrace
+from cobre.case.format.sources import Sources
 from cobre.case.problems import Reporter, name_entity
-from cobre.case.schema.system import HydroEntry, PiecewiseTailrace
-from cobre.case.sources import Sources
 
 
 def check_registries(sources: Sources, reporter: Reporter) -> None:

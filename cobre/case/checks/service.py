@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from cobre.case import layout
 from cobre.case.bounds.axes import StageAxis
+from cobre.case.format import layout
+from cobre.case.format.parse import Parsed
+from cobre.case.format.schema.system import HydroEntry, Served
+from cobre.case.format.sources import Sources
 from cobre.case.model import HydroStatus
-from cobre.case.parse import Parsed
 from cobre.case.problems import Reporter, name_entity
-from cobre.case.schema.system import HydroEntry, Served
 from cobre.case.service import hydro_status, in_service
-from cobre.case.sources import Sources
 
 
 def check_service(sources: Sources, stages: StageAxis, reporter: Reporter) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cobre.case import layout
 from cobre.case.checks.graph import check_graph
 from cobre.case.checks.references import check_unique
+from cobre.case.format import layout
+from cobre.case.format.schema.stages import PreStudyStageEntry, StageEntry, StagesFile, TransitionEntry
+from cobre.case.format.sources import Sources
 from cobre.case.problems import Reporter, short_ids
-from cobre.case.schema.stages import PreStudyStageEntry, StageEntry, StagesFile, TransitionEntry
 from cobre.case.seasons import check_seasons
-from cobre.case.sources import Sources
 from cobre.units import DAYS_PER_YEAR
 
 _FILE = layout.STAGES

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cobre.case import layout
 from cobre.case.checks.references import check_reference, check_unique
+from cobre.case.format import layout
+from cobre.case.format.schema.penalties import DeficitSegmentEntry
+from cobre.case.format.schema.system import HydroEntry, UnitGroupEntry
+from cobre.case.format.sources import Sources
 from cobre.case.problems import Reporter, name_entity
-from cobre.case.schema.penalties import DeficitSegmentEntry
-from cobre.case.schema.system import HydroEntry, UnitGroupEntry
-from cobre.case.sources import Sources
 
 _SUM_TOLERANCE = 1e-6
 """Relative slack when the limits of unit groups are added up against the plant's."""

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cobre.case import layout
-from cobre.case.parse import Parsed
+from cobre.case.format import layout
+from cobre.case.format.parse import Parsed
+from cobre.case.format.schema.initial import Window
+from cobre.case.format.sources import Sources
 from cobre.case.problems import Reporter, name_entity
-from cobre.case.schema.initial import Window
-from cobre.case.sources import Sources
 
 _FILE = layout.INITIAL_CONDITIONS
 

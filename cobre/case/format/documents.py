@@ -1,107 +1,179 @@
-"""One schema document for each file of the format.
+"""The files of a case: JSON objects and tables by path, on disk or in memory.
 
-A JSON file gets a JSON Schema (draft 2020-12) made from the models that validate it. Beside the standard
-keywords, ``x-honoured`` lists the only values that have an effect where others are refused as not supported
-yet. A Parquet file gets a JSON document that lists its columns.
+Loading reads a case through :class:`CaseDocuments`, which keeps what it has read. So a case knows what it was
+made from, whatever happens to its directory later, and can be edited, saved and built without files.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from cobre._version import __version__
-from cobre.case import layout
-from cobre.case.format.parquet import PARQUET_FILES
-from cobre.case.schema.base import RootModel
-from cobre.case.schema.config import ConfigFile
-from cobre.case.schema.generic import GenericConstraintsFile, GenericParametersFile
-from cobre.case.schema.initial import InitialConditionsFile, PostStudyFile
-from cobre.case.schema.penalties import PenaltiesFile
-from cobre.case.schema.production import ProductionModelsFile
-from cobre.case.schema.scenarios import CorrelationFile, LoadFactorsFile, NonControllableFactorsFile
-from cobre.case.schema.stages import StagesFile
-from cobre.case.schema.system import (
-    BusesFile,
-    ContractsFile,
-    HydrosFile,
-    LinesFile,
-    NonControllablesFile,
-    PumpingStationsFile,
-    ThermalsFile,
-)
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-JSON_FILES: dict[str, type[RootModel]] = {
-    layout.CONFIG: ConfigFile,
-    layout.PENALTIES: PenaltiesFile,
-    layout.STAGES: StagesFile,
-    layout.INITIAL_CONDITIONS: InitialConditionsFile,
-    layout.POST_STUDY: PostStudyFile,
-    layout.BUSES: BusesFile,
-    layout.LINES: LinesFile,
-    layout.THERMALS: ThermalsFile,
-    layout.HYDROS: HydrosFile,
-    layout.NON_CONTROLLABLES: NonControllablesFile,
-    layout.PUMPING_STATIONS: PumpingStationsFile,
-    layout.CONTRACTS: ContractsFile,
-    layout.PRODUCTION_MODELS: ProductionModelsFile,
-    layout.CORRELATION: CorrelationFile,
-    layout.LOAD_FACTORS: LoadFactorsFile,
-    layout.NCS_FACTORS: NonControllableFactorsFile,
-    layout.GENERIC_CONSTRAINTS: GenericConstraintsFile,
-    layout.GENERIC_PARAMETERS: GenericParametersFile,
-}
-"""The model of every JSON file, by its path in the case directory."""
+from cobre.case.format import layout
+from cobre.case.format.reader import decode_json, read_bytes
+from cobre.case.problems import Reporter
 
-_OPEN_ROOTS = frozenset({layout.GENERIC_PARAMETERS})
-"""Files whose root may carry keys that are ignored (with a warning)."""
-
-_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+JsonObject = dict[str, Any]
 
 
-def schema_paths() -> dict[str, str]:
-    """Return the path of each file's schema document (``config.json``: ``config.schema.json``)."""
-    return {path: f"{path.removesuffix('.json')}.schema.json" for path in layout.KNOWN}
+@dataclass(frozen=True)
+class OpenTable:
+    """A table whose columns can be read: its Arrow schema, and the function that reads some of them."""
+
+    schema: Any
+    read: Callable[[list[str]], Any]
 
 
-def describe(path: str) -> dict[str, Any]:
-    """Return the schema document of a file of the format.
+class CaseDocuments(Mapping[str, Any]):
+    """The files of a case by path inside it (``system/hydros.json``), in the order of the format.
+
+    A JSON file comes as a fresh Python object that may be changed, a Parquet file as a ``pyarrow.Table``.
+    Files that are not part of the format are not among them. Nothing is decoded before it is asked for.
 
     Parameters
     ----------
-    path
-        As in the case directory, such as ``system/hydros.json``.
+    directory
+        The case directory; paths inside the files are relative to it.
+    contents
+        The files of a case in memory: bytes as in a file, a JSON object, a ``pyarrow.Table`` or a mapping of
+        columns; ``None`` stands for a file that is absent. Without ``contents`` the files are those in
+        ``directory``, read when they are needed.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], contents: Mapping[str, Any] | None = None) -> None:
+        self.directory = Path(directory)
+        self._on_disk = contents is None
+        self._contents: dict[str, Any] = {
+            path: content for path, content in (contents or {}).items() if content is not None
+        }
+
+    # -- loading: every fault becomes a problem ---------------------------------------------------------
+
+    def scan(self, reporter: Reporter) -> frozenset[str]:
+        """Report files that are missing, unknown or retired, and return the paths of all that exist."""
+        if self._on_disk:
+            return layout.scan(self.directory, reporter)
+        return layout.judge(frozenset(self._contents), frozenset(), reporter)
+
+    def read_all(self, reporter: Reporter) -> None:
+        """Read the files that have not been read yet, so that nothing depends on the directory any more."""
+        if self._on_disk:
+            for path in layout.KNOWN:
+                if path not in self._contents and (self.directory / path).exists():
+                    self._bytes(path, reporter)
+            self._on_disk = False
+
+    def read_json(self, path: str, reporter: Reporter) -> JsonObject | None:
+        """Return the JSON object in a file, or ``None`` after reporting why there is none."""
+        content = self._contents.get(path)
+        if content is None:
+            content = self._bytes(path, reporter)
+        elif not isinstance(content, bytes):
+            content = self._encode(path, content, reporter)
+        return None if content is None else decode_json(content, path, reporter)
+
+    def open_table(self, path: str, reporter: Reporter) -> OpenTable | None:
+        """Return the table in a file, or ``None`` after reporting why there is none."""
+        content = self._contents.get(path)
+        if content is None:
+            content = self._bytes(path, reporter)
+            if content is None:
+                return None
+        try:
+            return _open(content)
+        except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+            report_unreadable(path, error, reporter)
+            return None
+
+    def _bytes(self, path: str, reporter: Reporter) -> bytes | None:
+        data = read_bytes(self.directory, path, reporter)
+        if data is not None:
+            self._contents[path] = data
+        return data
+
+    def _encode(self, path: str, value: Any, reporter: Reporter) -> bytes | None:
+        """Encode an object in memory; what is read back is what a saved file would hold."""
+        try:
+            data = encode_json(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            reporter.error(
+                "ParseError",
+                f"{path} holds something that JSON cannot: {error}.",
+                file=path,
+                suggestion="Use dicts with text keys, lists, text, numbers, booleans and None only.",
+            )
+            return None
+        self._contents[path] = data
+        return data
+
+    def raw(self, path: str) -> Any:
+        """Return a file as it is held: bytes, or a document in memory."""
+        return self._contents[path]
+
+    # -- a mapping of decoded documents -----------------------------------------------------------------
+
+    def __getitem__(self, path: str) -> Any:
+        content = self._contents[path]
+        if path.endswith(".parquet"):
+            if isinstance(content, bytes):
+                return pq.ParquetFile(pa.BufferReader(content)).read()
+            return content if isinstance(content, pa.Table) else pa.table(content)
+        # Through text in any case: a copy that can be changed without changing this case.
+        return json.loads(content if isinstance(content, bytes) else encode_json(content))
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for path in layout.KNOWN if path in self._contents)
+
+    def __len__(self) -> int:
+        return sum(path in self._contents for path in layout.KNOWN)
+
+    def __repr__(self) -> str:
+        return f"CaseDocuments({str(self.directory)!r}: {len(self)} files)"
+
+
+def encode_json(value: Any, indent: int | None = None) -> bytes:
+    """Return a document as UTF-8 text; NumPy numbers and arrays, dates and paths become what JSON has.
 
     Raises
     ------
-    KeyError
-        When the format has no such file.
+    TypeError, ValueError, RecursionError
+        When the document holds what JSON cannot.
     """
-    if path in JSON_FILES:
-        return _json_schema(path)
-    file = PARQUET_FILES[path]
-    return {
-        **_header(path, "parquet", file.description),
-        "required": path in layout.REQUIRED,
-        "key": list(file.key),
-        "columns": [asdict(column) for column in file.columns],
-    }
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=_plain)
+    return text.encode("utf-8", "surrogatepass")
 
 
-def _header(path: str, kind: str, description: str) -> dict[str, Any]:
-    return {
-        "$schema": f"urn:cobre:{kind}-schema:v1",
-        "$id": f"urn:cobre:case:{path}",
-        "$comment": f"Exported by cobre {__version__}.",
-        "title": path,
-        "description": description,
-    }
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"a value of type {type(value).__name__}")
 
 
-def _json_schema(path: str) -> dict[str, Any]:
-    model = JSON_FILES[path]
-    schema = model.model_json_schema(by_alias=True)
-    if path in _OPEN_ROOTS:
-        schema["additionalProperties"] = True
-    header = {**_header(path, "json", schema["description"]), "$schema": _DRAFT}
-    return {**header, **{key: value for key, value in schema.items() if key not in header}}
+def _open(content: Any) -> OpenTable:
+    if isinstance(content, bytes):
+        # From bytes: a path would make pyarrow read "name=value" folders as extra columns.
+        file = pq.ParquetFile(pa.BufferReader(content))
+        return OpenTable(file.schema_arrow, lambda columns: file.read(columns=columns))
+    table = content if isinstance(content, pa.Table) else pa.table(content)
+    return OpenTable(table.schema, table.select)
+
+
+def report_unreadable(path: str, error: Exception, reporter: Reporter) -> None:
+    """Report a table that cannot be read."""
+    reporter.error(
+        "ParseError",
+        f"{path} cannot be read as Parquet: {str(error).splitlines()[0] if str(error) else repr(error)}.",
+        file=path,
+        suggestion="Write the file again, for example with pyarrow and compression='zstd'.",
+    )

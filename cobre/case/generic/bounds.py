@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case import layout
-from cobre.case.documents import CaseDocuments
+from cobre.case.format import layout
+from cobre.case.format.documents import CaseDocuments
+from cobre.case.format.tables import MAX_LISTED, NO_ID, Columns, read_table
 from cobre.case.problems import Reporter, known_ids, name_entity, short_ids
-from cobre.case.tables import MAX_LISTED, NO_ID, Columns, read_table
 
 _FILE = layout.GENERIC_BOUNDS
 

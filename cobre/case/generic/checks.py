@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cobre.case import layout
 from cobre.case.checks.references import check_unique
-from cobre.case.documents import CaseDocuments
+from cobre.case.format import layout
+from cobre.case.format.documents import CaseDocuments
+from cobre.case.format.schema.generic import ConstraintEntry
+from cobre.case.format.schema.stages import StageEntry
+from cobre.case.format.sources import Sources
 from cobre.case.generic.bounds import BoundRows, no_rows, read_bounds
 from cobre.case.generic.entities import EntityIndex, check_entities
 from cobre.case.generic.expression import Expression, ExpressionError, Operator, Variable
@@ -19,9 +22,6 @@ from cobre.case.generic.parameters import check_parameters
 from cobre.case.generic.parser import parse_expression
 from cobre.case.generic.scope import block_fault
 from cobre.case.problems import Reporter, name_entity, short_ids
-from cobre.case.schema.generic import ConstraintEntry
-from cobre.case.schema.stages import StageEntry
-from cobre.case.sources import Sources
 
 _FILE = layout.GENERIC_CONSTRAINTS
 

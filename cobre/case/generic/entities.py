@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cobre.case import layout
+from cobre.case.format import layout
+from cobre.case.format.parse import Parsed
+from cobre.case.format.sources import Sources
 from cobre.case.generic.catalogue import VARIABLES, Registry
 from cobre.case.generic.expression import Variable
-from cobre.case.parse import Parsed
 from cobre.case.problems import Reporter, known_ids, name_entity, short_ids
-from cobre.case.sources import Sources
 
 _FILE = layout.GENERIC_CONSTRAINTS
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from cobre.case import layout
+from cobre.case.format import layout
+from cobre.case.format.schema.generic import NamedExpressionEntry
 from cobre.case.generic.expression import Expression, ExpressionError, excerpt
 from cobre.case.generic.linear import LinearForm, linear_form, mentioned, references
 from cobre.case.generic.parser import parse_expression
 from cobre.case.problems import Reporter
-from cobre.case.schema.generic import NamedExpressionEntry
 
 _FILE = layout.GENERIC_CONSTRAINTS
 

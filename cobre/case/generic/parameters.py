@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case import layout
 from cobre.case.checks.references import check_reference, check_unique
-from cobre.case.model import Case, Stage
-from cobre.case.problems import Reporter, known_ids, name_entity, short_ids
-from cobre.case.schema.generic import (
+from cobre.case.format import layout
+from cobre.case.format.schema.generic import (
     AnyParameter,
     ComputedParameter,
     ConstantParameter,
@@ -22,8 +20,10 @@ from cobre.case.schema.generic import (
     PerStageParameter,
     SeasonalParameter,
 )
-from cobre.case.schema.stages import StageEntry
-from cobre.case.sources import Sources
+from cobre.case.format.schema.stages import StageEntry
+from cobre.case.format.sources import Sources
+from cobre.case.model import Case, Stage
+from cobre.case.problems import Reporter, known_ids, name_entity, short_ids
 
 FloatArray = NDArray[np.float64]
 

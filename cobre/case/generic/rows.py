@@ -19,7 +19,8 @@ import math
 
 import numpy as np
 
-from cobre.case import layout
+from cobre.case.format import layout
+from cobre.case.format.sources import Sources
 from cobre.case.generic.catalogue import VARIABLES
 from cobre.case.generic.checks import Constraint, Generic
 from cobre.case.generic.entities import EntityIndex
@@ -29,7 +30,6 @@ from cobre.case.generic.parameters import ParameterTable, resolve_parameters
 from cobre.case.generic.scope import follows_row
 from cobre.case.model import Case, GenericRow, HydroStatus
 from cobre.case.problems import Reporter, name_entity, short_ids
-from cobre.case.sources import Sources
 
 Rows = tuple[tuple[GenericRow, ...], ...]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cobre.case.documents import CaseDocuments
+from cobre.case.format.documents import CaseDocuments
 from cobre.case.model.generic import GenericRow
 from cobre.case.model.horizon import PolicyGraph, PostStudyStage, SeasonMap, Stage
 from cobre.case.model.options import (
@@ -35,9 +35,9 @@ from cobre.hydro.energy import EnergyData
 if TYPE_CHECKING:
     import pyarrow
 
-    from cobre.case.editing import CaseEditor
+    from cobre.case.format.editing import CaseEditor
     from cobre.case.summary import CaseSummary
-    from cobre.stochastic.report import StochasticReport
+    from cobre.stochastic.report.document import StochasticReport
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +91,13 @@ class Case:
 
     def edit(self) -> CaseEditor:
         """Return the documents of the case for editing; its ``build`` gives a new case."""
-        from cobre.case.editing import CaseEditor
+        from cobre.case.format.editing import CaseEditor
 
         return CaseEditor(self)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write a case directory that loads to this case; see :func:`cobre.case.saving.save_case`."""
-        from cobre.case.saving import save_case
+        """Write a case directory that loads to this case; see :func:`cobre.case.format.saving.save_case`."""
+        from cobre.case.format.saving import save_case
 
         return save_case(self, path, overwrite=overwrite)
 
@@ -115,7 +115,7 @@ class Case:
 
     def stochastic(self) -> StochasticReport:
         """Fit the inflow model, draw the opening tree and tell of both; ``print`` shows it as a table."""
-        from cobre.stochastic.report import stochastic_report
+        from cobre.stochastic.report.document import stochastic_report
 
         return stochastic_report(self)
 

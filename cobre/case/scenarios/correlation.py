@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case import layout
 from cobre.case.checks.stages import ids_before_study
+from cobre.case.format import layout
+from cobre.case.format.schema.scenarios import CorrelationFile, CorrelationProfile
+from cobre.case.format.schema.scenarios import CorrelationGroup as GroupEntry
+from cobre.case.format.sources import Sources
 from cobre.case.model import Correlation, CorrelationGroup
 from cobre.case.model.options import ClassName
 from cobre.case.problems import Reporter, known_ids, short_ids, suggest_name
 from cobre.case.scenarios.external import registry_of
-from cobre.case.schema.scenarios import CorrelationFile, CorrelationProfile
-from cobre.case.schema.scenarios import CorrelationGroup as GroupEntry
-from cobre.case.sources import Sources
 
 _FILE = layout.CORRELATION
 _SYMMETRY_TOLERANCE = 1e-10

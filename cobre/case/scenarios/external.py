@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case import layout
 from cobre.case.checks.config import external_classes, has_scenario_nodes, simulated_external_classes
-from cobre.case.documents import CaseDocuments
+from cobre.case.format import layout
+from cobre.case.format.documents import CaseDocuments
+from cobre.case.format.parse import Parsed
+from cobre.case.format.sources import Sources
+from cobre.case.format.tables import read_table
 from cobre.case.model.options import ClassName
-from cobre.case.parse import Parsed
 from cobre.case.problems import Reporter, short_ids
 from cobre.case.scenarios.rows import Rows
-from cobre.case.sources import Sources
-from cobre.case.tables import read_table
 
 FloatArray = NDArray[np.float64]
 

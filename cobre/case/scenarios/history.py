@@ -7,14 +7,14 @@ import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case import layout
-from cobre.case.documents import CaseDocuments
+from cobre.case.format import layout
+from cobre.case.format.documents import CaseDocuments
+from cobre.case.format.sources import Sources
+from cobre.case.format.tables import NO_ID, Columns, read_table
 from cobre.case.model import InflowHistory
 from cobre.case.problems import Reporter, plural, short_ids
 from cobre.case.scenarios.rows import Rows
 from cobre.case.seasons import season_of
-from cobre.case.sources import Sources
-from cobre.case.tables import NO_ID, Columns, read_table
 
 DEFAULT_MIN_OBSERVATIONS = 30
 

@@ -1,7 +1,8 @@
 """Autoregressive inflow models: coefficients by stage and lag, and the annual component.
 
 Coefficients are standardised: with z the inflow less its mean, over its standard deviation,
-``z_t = sum_l phi_{t,l} z_{t-l} + r_t eta``; :mod:`cobre.case.noise_share` has the share r of the noise.
+``z_t = sum_l phi_{t,l} z_{t-l} + r_t eta``; :mod:`cobre.case.scenarios.noise_share` has the share r of the
+noise.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case import layout
 from cobre.case.checks.stages import ids_before_study
-from cobre.case.documents import CaseDocuments
+from cobre.case.format import layout
+from cobre.case.format.documents import CaseDocuments
+from cobre.case.format.sources import Sources
+from cobre.case.format.tables import Columns, read_table
 from cobre.case.model import AnnualComponent
 from cobre.case.problems import Reporter, short_ids
 from cobre.case.scenarios.rows import Rows
-from cobre.case.sources import Sources
-from cobre.case.tables import Columns, read_table
 
 FloatArray = NDArray[np.float64]
 

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case import layout
 from cobre.case.checks.config import external_classes
 from cobre.case.checks.stages import ids_before_study, pre_study_ids
-from cobre.case.documents import CaseDocuments
+from cobre.case.format import layout
+from cobre.case.format.documents import CaseDocuments
+from cobre.case.format.parse import Parsed
+from cobre.case.format.sources import Sources
 from cobre.case.model import Scenarios
 from cobre.case.model.options import ClassName
-from cobre.case.parse import Parsed
 from cobre.case.problems import Reporter, short_ids
 from cobre.case.scenarios.correlation import load_correlation
 from cobre.case.scenarios.external import FILES, load_external, registry_of, scenario_stages
@@ -21,8 +22,15 @@ from cobre.case.scenarios.history import load_history, recent_observations
 from cobre.case.scenarios.inflow_models import load_annual, load_coefficients
 from cobre.case.scenarios.openings import load_openings
 from cobre.case.scenarios.pre_study import pre_study_stats
-from cobre.case.sources import Sources
-from cobre.case.stats import AVAILABILITY, INFLOW, LOAD, SeasonalStats, StatsFile, read_stats, zero_stats
+from cobre.case.scenarios.stats import (
+    AVAILABILITY,
+    INFLOW,
+    LOAD,
+    SeasonalStats,
+    StatsFile,
+    read_stats,
+    zero_stats,
+)
 
 _STATS: dict[ClassName, StatsFile] = {"inflow": INFLOW, "load": LOAD, "ncs": AVAILABILITY}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case import layout
-from cobre.case.documents import CaseDocuments
+from cobre.case.format import layout
+from cobre.case.format.documents import CaseDocuments
+from cobre.case.format.sources import Sources
+from cobre.case.format.tables import read_table
 from cobre.case.problems import Reporter, short_ids
 from cobre.case.scenarios.rows import Rows
-from cobre.case.sources import Sources
-from cobre.case.tables import read_table
 
 FloatArray = NDArray[np.float64]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case import layout
 from cobre.case.checks.stages import ids_before_study
-from cobre.case.documents import CaseDocuments
+from cobre.case.format import layout
+from cobre.case.format.documents import CaseDocuments
+from cobre.case.format.schema.stages import PreStudyStageEntry, StageEntry
+from cobre.case.format.sources import Sources
+from cobre.case.format.tables import Columns, read_table
 from cobre.case.model import PreStudyStats
 from cobre.case.problems import Reporter
 from cobre.case.scenarios.inflow_models import annual_arrays, coefficient_array
-from cobre.case.schema.stages import PreStudyStageEntry, StageEntry
 from cobre.case.seasons import stage_season
-from cobre.case.sources import Sources
-from cobre.case.tables import Columns, read_table
 
 NO_SEASON = -1
 _ANNUAL = ("annual_coefficient", "annual_mean_m3s", "annual_std_m3s")

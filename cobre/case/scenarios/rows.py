@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.format.tables import MAX_LISTED, Columns
 from cobre.case.problems import Reporter, known_ids, name_entity, short_ids
-from cobre.case.tables import MAX_LISTED, Columns
 
 
 class Rows:

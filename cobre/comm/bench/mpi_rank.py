@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cobre.comm.bench.measure import measure_communicator
 from cobre.comm.bench.plan import Operation
-from cobre.comm.mpi import MpiCommunicator
+from cobre.comm.mpi.communicator import MpiCommunicator
 
 
 def main() -> None:

@@ -18,8 +18,8 @@ from cobre.comm.bench.measure import measure_communicator, measure_memcpy
 from cobre.comm.bench.plan import OPERATIONS, Operation, Result
 from cobre.comm.errors import BackendNotAvailable
 from cobre.comm.launch import launch
-from cobre.comm.mpi_launchers import MpiLauncher, find_mpi_launchers
-from cobre.comm.processes import bind_to_parent, end_processes, scrubbed
+from cobre.comm.launch.processes import bind_to_parent, end_processes, scrubbed
+from cobre.comm.mpi.launchers import MpiLauncher, find_mpi_launchers
 from cobre.comm.selection import available_backends
 from cobre.errors import CobreError
 

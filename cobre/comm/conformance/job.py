@@ -24,7 +24,7 @@ from typing import IO, Any, Final
 
 from cobre.comm.conformance.catalogue import Check
 from cobre.comm.conformance.targets import DEFAULT_TIMEOUT_SECONDS, Target, new_session
-from cobre.comm.processes import bind_to_parent, end_processes
+from cobre.comm.launch.processes import bind_to_parent, end_processes
 
 _START_SECONDS: Final = 120.0
 _CHECK_SECONDS: Final = 240.0  # the first one may compile

@@ -16,8 +16,8 @@ from cobre.comm.config import ShmConfig, TcpConfig
 from cobre.comm.conformance.catalogue import Traits
 from cobre.comm.contract import Communicator
 from cobre.comm.errors import BackendNotAvailable
-from cobre.comm.mpi_launchers import MpiLauncher, find_mpi_launchers
-from cobre.comm.processes import scrubbed
+from cobre.comm.launch.processes import scrubbed
+from cobre.comm.mpi.launchers import MpiLauncher, find_mpi_launchers
 from cobre.comm.selection import available_backends
 
 DEFAULT_TIMEOUT_SECONDS: Final = 120.0
@@ -104,7 +104,7 @@ def make_local(seat: Seat) -> Communicator:
 
 def make_shm(seat: Seat) -> Communicator:
     """Make a rank of a shm communicator."""
-    from cobre.comm.shm import ShmCommunicator
+    from cobre.comm.shm.communicator import ShmCommunicator
 
     nonce = seat.session.encode()[:16].ljust(16, b"-")
     config = ShmConfig(
@@ -120,7 +120,7 @@ def make_shm(seat: Seat) -> Communicator:
 
 def make_tcp(seat: Seat) -> Communicator:
     """Make a rank of a tcp communicator on the loopback interface."""
-    from cobre.comm.tcp import TcpCommunicator
+    from cobre.comm.tcp.communicator import TcpCommunicator
 
     address = "127.0.0.1"
     listener = socket.create_server((address, 0), backlog=2 * seat.size) if seat.rank == 0 else None
@@ -140,7 +140,7 @@ def make_tcp(seat: Seat) -> Communicator:
 
 def make_mpi(seat: Seat) -> Communicator:
     """Make a rank of an MPI communicator."""
-    from cobre.comm.mpi import MpiCommunicator
+    from cobre.comm.mpi.communicator import MpiCommunicator
 
     return MpiCommunicator()
 

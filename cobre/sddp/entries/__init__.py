@@ -11,7 +11,7 @@ import importlib
 from typing import Any
 
 from cobre.errors import CobreError
-from cobre.sddp.phases import bind_phases
+from cobre.sddp.kernel.phases import bind_phases
 
 ENTRY_BACKENDS = ("local", "shm", "tcp", "mpi")
 """Backends that training runs on."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 from numba import njit
 
 from cobre.comm.local import LocalKernel
-from cobre.sddp.iteration import iterate_study
+from cobre.sddp.kernel.iteration import iterate_study
 
 
 @njit(cache=True, nogil=True)
 def iterate_local(detail, study, iteration):
-    """One iteration on this communicator; see :func:`cobre.sddp.iteration.iterate`."""
+    """One iteration on this communicator; see :func:`cobre.sddp.kernel.iteration.iterate`."""
     return iterate_study(LocalKernel(detail), study, iteration)

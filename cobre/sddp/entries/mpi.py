@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from numba import njit
 
-from cobre.comm.mpi import MpiKernel
-from cobre.sddp.iteration import iterate_study
+from cobre.comm.mpi.communicator import MpiKernel
+from cobre.sddp.kernel.iteration import iterate_study
 
 
 @njit(cache=True, nogil=True)
 def iterate_mpi(state, scratch, detail, study, iteration):
-    """One iteration on this communicator; see :func:`cobre.sddp.iteration.iterate`."""
+    """One iteration on this communicator; see :func:`cobre.sddp.kernel.iteration.iterate`."""
     return iterate_study(MpiKernel(state, scratch, detail), study, iteration)

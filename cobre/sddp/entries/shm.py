@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from numba import njit
 
-from cobre.comm.shm_kernel import ShmKernel
-from cobre.sddp.iteration import iterate_study
+from cobre.comm.shm.kernel import ShmKernel
+from cobre.sddp.kernel.iteration import iterate_study
 
 
 @njit(cache=True, nogil=True)
 def iterate_shm(state, words, data, study, iteration):
-    """One iteration on this communicator; see :func:`cobre.sddp.iteration.iterate`."""
+    """One iteration on this communicator; see :func:`cobre.sddp.kernel.iteration.iterate`."""
     return iterate_study(ShmKernel(state, words, data), study, iteration)

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from numba import njit
 
-from cobre.comm.tcp_kernel import TcpKernel
-from cobre.sddp.iteration import iterate_study
+from cobre.comm.tcp.kernel import TcpKernel
+from cobre.sddp.kernel.iteration import iterate_study
 
 
 @njit(cache=True, nogil=True)
 def iterate_tcp(state, scratch, alarm, detail, study, iteration):
-    """One iteration on this communicator; see :func:`cobre.sddp.iteration.iterate`."""
+    """One iteration on this communicator; see :func:`cobre.sddp.kernel.iteration.iterate`."""
     return iterate_study(TcpKernel(state, scratch, alarm, detail), study, iteration)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from cobre.lp import StageTemplate
 from cobre.lp.highs import HighsModel
 from cobre.policy_files import BoundaryCuts
-from cobre.sddp.graph import GraphArrays
+from cobre.sddp.kernel.graph import GraphArrays
 from cobre.sddp.upper_bound.appending import Entries, appended, state_matrix
 
 FloatArray = NDArray[np.float64]

@@ -9,15 +9,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case.model import Case
-from cobre.case.periods import study_calendar
-from cobre.case.schema.scenarios import (
+from cobre.case.format.schema.scenarios import (
     CorrelatedEntity,
     CorrelationFile,
     CorrelationGroup,
     CorrelationProfile,
     ProfileAtStage,
 )
+from cobre.case.model import Case
+from cobre.case.periods import study_calendar
 from cobre.stochastic.par.estimation import SeasonModels, estimate_seasons
 
 FloatArray = NDArray[np.float64]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case import layout
+from cobre.case.format import layout
 from cobre.case.model import Case
 from cobre.case.periods import StudyCalendar, study_calendar
 from cobre.errors import Problem, ValidationError

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case.model import Case
-from cobre.case.noise_share import noise_share, not_stationary
-from cobre.case.observations import missing_slots, observed_means
 from cobre.case.periods import Period, StudyCalendar, study_calendar
 from cobre.case.problems import short_ids
+from cobre.case.scenarios.noise_share import noise_share, not_stationary
+from cobre.case.scenarios.observations import missing_slots, observed_means
 from cobre.errors import Problem, ValidationError
 from cobre.stochastic.par.contract import InflowModel
 from cobre.stochastic.par.dynamics import Memory, keep_needed, make_memory, observed_days, readers

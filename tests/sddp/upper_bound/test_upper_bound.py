@@ -10,7 +10,7 @@ from cobre.case.model import Case, RiskMeasure, UpperBoundOptions
 from cobre.comm.launch import launch
 from cobre.lp import StateLayout, build_templates
 from cobre.sddp import train
-from cobre.sddp.graph import graph_arrays
+from cobre.sddp.kernel.graph import graph_arrays
 from cobre.sddp.upper_bound import UpperBoundEvaluator, UpperBoundResult, study_risk, upper_bound
 from cobre.sddp.visited import VisitedStates
 from cobre.stochastic import build_opening_tree

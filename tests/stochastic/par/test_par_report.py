@@ -7,7 +7,7 @@ from par_cases import MONTHS_AND_QUARTERS, make_case, make_stage, month_stages, 
 from test_par_estimation import as_history, simulate
 
 from cobre.case.model import Season, SeasonMap
-from cobre.stochastic.report import stochastic_report
+from cobre.stochastic.report.document import stochastic_report
 
 HISTORY = as_history(simulate(2, 60, 1, mix=0.5), 1964)
 RECENT = past_months([[100.0 + n for n in range(13)]] * 2)

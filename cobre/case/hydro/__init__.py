@@ -1,0 +1,1 @@
+"""Hydro plants of a case: production models, geometry, water under way."""

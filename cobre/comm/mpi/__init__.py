@@ -1,0 +1,1 @@
+"""Ranks of an MPI job, by the library that mpi4py was built for."""

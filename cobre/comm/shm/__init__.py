@@ -1,0 +1,1 @@
+"""Ranks of one machine that meet in shared memory."""

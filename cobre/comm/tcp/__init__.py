@@ -1,0 +1,1 @@
+"""Ranks that talk by sockets, on one machine or several."""

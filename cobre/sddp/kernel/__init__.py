@@ -1,0 +1,1 @@
+"""Nopython code of one iteration, and the arrays it works on."""

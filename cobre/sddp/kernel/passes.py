@@ -1,0 +1,282 @@
+"""Forward and backward pass of one rank's scenarios, spread over its threads, in nopython.
+
+Forward, for pass m and stages t in order, with node and opening w_t of (iteration, m, t):
+
+    x_t = outgoing state of the node's LP at (x_{t-1}, w_t),   cost_m = sum_t D_t (objective_t - d_t theta_t)
+
+with d_t the one-step discount and D_t = d_0 ... d_{t-1}; in the last stage theta_t, the value that a boundary
+policy gives to the final state, stays in the cost. Backward, for a trial point x at a node and all
+openings w of all nodes that may follow it, with optimal values Q_w (as :mod:`cobre.lp.dual_bound` bounds them
+from below) and slopes pi_w at x and the weights mu_w of the risk measure:
+
+    cut of the node:   theta >= alpha + pi . x',   pi = sum mu_w pi_w,   alpha = sum mu_w (Q_w - pi_w . x)
+
+(minus the penalty of the measure, where it has one).
+
+A worker is a thread of a ``prange`` with an LP workspace of its own. Workers take passes from a shared
+counter; what they compute depends on the pass alone, and sums run over openings in order, so neither the
+number of threads nor their timing changes a bit of the result.
+"""
+
+# Kernels are typed by Numba when they are compiled, not by annotations.
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
+from __future__ import annotations
+
+import numpy as np
+
+from cobre.lp.engine import (
+    OK,
+    future_cost,
+    objective,
+    outgoing_state,
+    solve_one,
+    solve_openings,
+    split_cost,
+)
+from cobre.native import atomic_fetch_add, inner_kernel
+from cobre.sddp.kernel.buffers import (
+    FAILED_NODE,
+    FAILED_OPENING,
+    FAILED_PHASE,
+    FAILED_STATUS,
+    LOWER_BOUND,
+    PHASE_BACKWARD,
+    PHASE_FORWARD,
+    PHASE_LOWER_BOUND,
+    RECORD_HEADER_WORDS,
+    RECORD_INTERCEPT,
+)
+from cobre.sddp.kernel.risk import weigh_outcomes
+
+_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+
+
+@inner_kernel
+def _record_failure(buffers, own_pass, status, node, opening, phase):
+    buffers.failure[own_pass, FAILED_STATUS] = status
+    buffers.failure[own_pass, FAILED_NODE] = node
+    buffers.failure[own_pass, FAILED_OPENING] = opening
+    buffers.failure[own_pass, FAILED_PHASE] = phase
+
+
+@inner_kernel
+def find_leaders(graph, buffers):
+    """Write for each pass and stage the first pass with the same trial point.
+
+    Trial points are the same where node and outgoing state are, or where enumerated paths agree so far. The
+    table finds a state by a hash of its bits; what it finds is compared, so the hash has no influence.
+    """
+    stages = len(graph.stage_start) - 1
+    passes = len(buffers.cost_all)
+    enumerated = graph.path_leader.shape[1] > 0
+    table = buffers.leader_table
+    mask = np.uint64(len(table) - 1)
+    for stage in range(stages):
+        table[:] = -1
+        bits = buffers.state_all[stage].view(np.uint64)
+        for forward_pass in range(passes):
+            if enumerated and graph.path_leader[stage, forward_pass] != forward_pass:
+                # Its leader came before, and may follow another pass itself.
+                first = graph.path_leader[stage, forward_pass]
+                buffers.leader_all[stage, forward_pass] = buffers.leader_all[stage, first]
+                continue
+            node = buffers.node_all[stage, forward_pass]
+            key = np.uint64(node) * _HASH_FACTOR
+            for component in range(bits.shape[1]):
+                key = (key ^ bits[forward_pass, component]) * _HASH_FACTOR
+                key ^= key >> np.uint64(29)
+            place = np.int64(key & mask)
+            while table[place] >= 0 and not _same_trial_point(buffers, stage, table[place], forward_pass):
+                place = (place + 1) & np.int64(mask)
+            if table[place] < 0:
+                table[place] = forward_pass
+            buffers.leader_all[stage, forward_pass] = table[place]
+
+
+@inner_kernel
+def _same_trial_point(buffers, stage, one, other):
+    if buffers.node_all[stage, one] != buffers.node_all[stage, other]:
+        return False
+    bits = buffers.state_all[stage].view(np.uint64)
+    for component in range(bits.shape[1]):  # noqa: SIM110  (generators do not compile)
+        if bits[one, component] != bits[other, component]:
+            return False
+    return True
+
+
+@inner_kernel
+def makes_cut(buffers, stage, forward_pass):
+    """Whether the trial point of a pass is its own: of passes that share one, the first makes the cut."""
+    return buffers.leader_all[stage, forward_pass] == forward_pass
+
+
+@inner_kernel
+def _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_pass):
+    """Simulate one pass through all stages; its cost is NaN if an LP could not be solved."""
+    stages = len(graph.stage_start) - 1
+    state = buffers.start_own[own_pass]
+    payers = buffers.payer_cost_own[own_pass]
+    payers[:] = 0.0
+    total = 0.0
+    cumulative_discount = 1.0
+    for stage in range(stages):
+        node = buffers.node_all[stage, first_pass + own_pass]
+        noise = buffers.noise_own[stage, own_pass]
+        status = solve_one(lp, pool, work, basis, worker, node, own_pass, noise, state)
+        if status != OK:
+            opening = buffers.opening_all[stage, first_pass + own_pass]
+            _record_failure(buffers, own_pass, status, node, opening, PHASE_FORWARD)
+            buffers.cost_own[own_pass] = np.nan
+            return
+        stage_cost = objective(lp, work, worker, node)
+        future = future_cost(lp, work, worker, node)
+        components = buffers.component_cost_own[own_pass, stage]
+        components[:] = 0.0
+        split_cost(lp, work, worker, node, cumulative_discount, components, payers)
+        # After the last stage nobody else counts what boundary cuts say of the future.
+        if stage < stages - 1:
+            stage_cost -= future
+        else:
+            components[len(components) - 1] = cumulative_discount * future
+        if buffers.stage_cost_all.shape[0] > 0:
+            buffers.stage_cost_own[own_pass, stage] = stage_cost
+        total += cumulative_discount * stage_cost
+        cumulative_discount *= lp.discount[node]
+        outgoing_state(lp, work, worker, node, buffers.state_own[stage, own_pass])
+        state = buffers.state_own[stage, own_pass]
+    buffers.cost_own[own_pass] = total
+
+
+@inner_kernel
+def _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, worker):
+    own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
+    while own_pass < len(buffers.cost_own):
+        _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_pass)
+        own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
+
+
+@inner_kernel
+def _cut_from_outcomes(lp, graph, buffers, worker, count, stage, node, state, record):
+    """Weigh values and slopes of all outcomes into the cut's intercept and slopes.
+
+    Where costs are far apart, the intercept is lowered by what rounding may be worth at any state.
+    """
+    weights = buffers.weight[worker]
+    penalty = weigh_outcomes(
+        graph,
+        stage,
+        buffers.value[worker],
+        buffers.probability[worker],
+        count,
+        buffers.order[worker],
+        weights,
+    )
+    states = len(state)
+    for component in range(states):
+        record[RECORD_HEADER_WORDS + component] = 0.0
+    intercept = -penalty
+    for outcome in range(count):
+        at_origin = buffers.cut_value[worker, outcome]
+        for component in range(states):
+            slope = buffers.slope[worker, outcome, component]
+            at_origin -= slope * state[component]
+            record[RECORD_HEADER_WORDS + component] += weights[outcome] * slope
+        intercept += weights[outcome] * at_origin
+    if lp.rounding > 0.0:
+        size = abs(intercept)
+        for component in range(states):
+            extent = max(abs(lp.state_least[node, component]), abs(lp.state_most[node, component]))
+            size += abs(record[RECORD_HEADER_WORDS + component]) * extent
+        intercept -= lp.rounding * size
+    record[RECORD_INTERCEPT] = intercept
+
+
+@inner_kernel
+def _solve_successors(lp, graph, pool, work, basis, buffers, worker, node, own_pass, state):
+    """Solve all openings of all nodes that may follow; a status, and the number of outcomes."""
+    count = 0
+    for edge in range(graph.successor_start[node], graph.successor_start[node + 1]):
+        after = graph.successor[edge]
+        openings = lp.num_openings[after]
+        status, opening = solve_openings(
+            lp,
+            pool,
+            work,
+            basis,
+            worker,
+            after,
+            own_pass,
+            state,
+            buffers.value[worker, count:],
+            buffers.cut_value[worker, count:],
+            buffers.slope[worker, count:],
+        )
+        if status != OK:
+            _record_failure(buffers, own_pass, status, after, opening, PHASE_BACKWARD)
+            return status, count
+        for position in range(openings):
+            buffers.probability[worker, count + position] = graph.probability[edge] * (1.0 / openings)
+        count += openings
+    return OK, count
+
+
+@inner_kernel
+def _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, worker):
+    """Make the cuts of this rank's trial points of ``stage``."""
+    own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
+    while own_pass < len(buffers.cost_own):
+        if makes_cut(buffers, stage, first_pass + own_pass):
+            node = buffers.node_all[stage, first_pass + own_pass]
+            state = buffers.state_own[stage, own_pass]
+            status, count = _solve_successors(
+                lp, graph, pool, work, basis, buffers, worker, node, own_pass, state
+            )
+            if status == OK:
+                record = buffers.cut_own[own_pass]
+                _cut_from_outcomes(lp, graph, buffers, worker, count, stage, node, state, record)
+        own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
+
+
+@inner_kernel
+def _root_value(lp, graph, pool, work, basis, buffers):
+    """Optimal value of the first node under its risk measure; NaN if an LP could not be solved."""
+    first = np.int64(0)
+    value = buffers.value[0]
+    status, opening = solve_openings(
+        lp,
+        pool,
+        work,
+        basis,
+        first,
+        first,
+        first,
+        buffers.initial_state,
+        value,
+        buffers.cut_value[0],
+        buffers.slope[0],
+    )
+    if status != OK:
+        _record_failure(buffers, first, status, first, opening, PHASE_LOWER_BOUND)
+        buffers.outcome[LOWER_BOUND] = np.nan
+        return
+    openings = lp.num_openings[0]
+    for position in range(openings):
+        buffers.probability[0, position] = 1.0 / openings
+    weights = buffers.weight[0]
+    root = np.int64(len(graph.stage_start) - 1)  # where its measure is kept
+    penalty = weigh_outcomes(graph, root, value, buffers.probability[0], openings, buffers.order[0], weights)
+    bound = -penalty
+    for position in range(openings):
+        bound += weights[position] * value[position]
+    buffers.outcome[LOWER_BOUND] = bound
+
+
+@inner_kernel
+def run_worker(phase, lp, graph, pool, work, basis, buffers, first_pass, stage, worker):
+    """Take part in a phase as one worker; see :func:`cobre.sddp.kernel.phases.run_phase`."""
+    if phase == PHASE_FORWARD:
+        _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, worker)
+    elif phase == PHASE_BACKWARD:
+        _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, worker)
+    elif worker == 0:
+        _root_value(lp, graph, pool, work, basis, buffers)

@@ -1,0 +1,93 @@
+"""The phases of an iteration between collectives, compiled once for all communicators.
+
+A phase knows nothing of communicators, but would be compiled into the iteration of each of them. It is
+therefore a C function of its own, which iterations call by name with the addresses of their structs: the code
+of all LPs and passes is compiled and kept on disk once, and an iteration is a small function beside it.
+"""
+
+# Kernels are typed by Numba when they are compiled, not by annotations.
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numba
+import numpy as np
+from numba import cfunc, njit, prange, types
+
+from cobre.lp.arrays import BasisStruct, LpStruct, PoolStruct, WorkspaceStruct
+from cobre.native import bind_address, compile_guard, inner_kernel, struct_address, struct_at
+from cobre.sddp.kernel.buffers import BuffersStruct
+from cobre.sddp.kernel.graph import GraphStruct
+from cobre.sddp.kernel.passes import run_worker
+from cobre.sddp.ranks.threads import launch_threads
+
+_SYMBOL = "cobre_run_phase"
+_SIGNATURE = types.void(types.int64, *[types.intp] * 6, types.int64, types.int64)
+_call_by_name = types.ExternalFunction(_SYMBOL, _SIGNATURE)
+
+
+@njit(nogil=True, parallel=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def _in_parallel(phase, lp, graph, pool, work, basis, buffers, first_pass, stage):
+    buffers.next_pass[0] = 0
+    for worker in prange(work.handle.shape[0]):
+        run_worker(phase, lp, graph, pool, work, basis, buffers, first_pass, stage, np.int64(worker))
+
+
+def _entry(phase, lp, graph, pool, work, basis, buffers, first_pass, stage):
+    _in_parallel(
+        phase,
+        struct_at(LpStruct, lp),
+        struct_at(GraphStruct, graph),
+        struct_at(PoolStruct, pool),
+        struct_at(WorkspaceStruct, work),
+        struct_at(BasisStruct, basis),
+        struct_at(BuffersStruct, buffers),
+        first_pass,
+        stage,
+    )
+
+
+@functools.cache
+def bind_phases() -> Any:
+    """Compile the phases, or load them, and bind the name by which iterations call them.
+
+    Must be called before an iteration is compiled or loaded: a name that is not bound ends the process.
+
+    Returns
+    -------
+    The compiled function, which has to stay alive as long as iterations run; the cache of this one holds it.
+    """
+    if numba.config.DISABLE_JIT:
+        return _entry
+    launch_threads()  # binds the names by which cached code calls Numba's threads
+    with compile_guard("phases"):
+        entry = cfunc(_SIGNATURE, cache=True)(_entry)
+    bind_address(_SYMBOL, entry.address)
+    return entry
+
+
+@inner_kernel
+def _apart(phase, lp, graph, pool, work, basis, buffers, first_pass, stage):
+    _call_by_name(
+        phase,
+        struct_address(lp),
+        struct_address(graph),
+        struct_address(pool),
+        struct_address(work),
+        struct_address(basis),
+        struct_address(buffers),
+        first_pass,
+        stage,
+    )
+
+
+run_phase = _in_parallel if numba.config.DISABLE_JIT else _apart
+"""Run one phase of an iteration over this rank's passes, one worker a thread.
+
+``PHASE_FORWARD`` fills ``state_own`` and ``cost_own``; ``PHASE_BACKWARD`` intercepts and slopes of
+``cut_own`` at the trial points of ``stage``; ``PHASE_LOWER_BOUND`` the lower bound in ``outcome`` (one
+worker). What fails is in ``failure``. One function serves all phases, because each parallel loop costs
+seconds of compilation.
+"""

@@ -1,0 +1,1 @@
+"""What ranks agree on, share and are started with."""

@@ -1,0 +1,115 @@
+"""Cut pool, openings and coefficients in memory that the ranks of a host share; how much a rank takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cobre.comm import AllocationFailed, Communicator
+from cobre.comm.regions import SharedRegion
+from cobre.errors import Problem
+from cobre.lp.arrays import CutPool, LpArrays, cut_pool
+from cobre.sddp.ranks.agreement import largest
+
+_SHARED_PARTS = ("opening_value", "fixed_rhs", "noise_value", "state_value", "psi_value", "cost_value")
+_ROLLUP = Path("/proc/self/smaps_rollup")
+_STATUS = Path("/proc/self/status")
+_KIB = 1024
+
+
+class SharedPool(NamedTuple):
+    """A cut pool, the region that it lies in, and what went wrong with sharing it.
+
+    The region has to live as long as the pool is used.
+    """
+
+    pool: CutPool
+    region: SharedRegion | None
+    warnings: tuple[Problem, ...]
+
+
+def shared_cut_pool(
+    comm: Communicator,
+    nodes: int,
+    capacity: int,
+    states: int,
+    added_per_round: int = 1,
+    violation_tolerance: float = 0.0,
+) -> SharedPool:
+    """Make an empty pool, one copy for each host where its ranks can share memory; collective.
+
+    Every rank writes every cut that it receives to its place in the pool, as it would in a pool of its own:
+    all of them write the same bytes to the same place, and a rank reads only what it has written itself. So
+    no rank has to wait for another, and what it reads is right at any time. What is small is each rank's
+    own: the number of cuts, where they come from and which are active.
+    """
+    own = cut_pool(nodes, capacity, states, added_per_round, violation_tolerance)
+    if largest(comm, comm.split_local().size) == 1:
+        return SharedPool(own, None, ())
+    cuts = nodes * capacity
+    try:
+        region = comm.create_shared_region(cuts * (1 + states), np.float64)
+    except AllocationFailed as error:  # on all ranks
+        problem = Problem(
+            "OutOfMemory",
+            f"the cuts cannot be shared, every rank keeps a copy: {error.message}",
+            {},
+            "give the host more shared memory (/dev/shm), or ask for fewer iterations",
+        )
+        return SharedPool(own, None, (problem,))
+    data = region.target
+    pool = own._replace(
+        intercept=data[:cuts].reshape(nodes, capacity), slope=data[cuts:].reshape(nodes, capacity, states)
+    )
+    return SharedPool(pool, region, ())
+
+
+def share_stage_lps(comm: Communicator, arrays: LpArrays) -> tuple[LpArrays, SharedRegion | None]:
+    """Put openings and coefficients, which never change, into one copy for each host; collective.
+
+    Returns
+    -------
+    (LpArrays, SharedRegion or None)
+        The same numbers, and the region that has to live as long as they are used; ``None`` where there is
+        nothing to share or no room for it.
+    """
+    if largest(comm, comm.split_local().size) == 1:
+        return arrays, None
+    parts = {name: getattr(arrays, name) for name in _SHARED_PARTS}
+    size = sum(part.size for part in parts.values())
+    try:
+        region = comm.create_shared_region(max(size, 1), np.float64)
+    except AllocationFailed:  # on all ranks; everybody keeps a copy
+        return arrays, None
+    shared: dict[str, Any] = {}
+    start = 0
+    for name, part in parts.items():
+        view = region.target[start : start + part.size]
+        if region.is_leader:
+            view[:] = part
+        shared[name] = view
+        start += part.size
+    region.fence()
+    return arrays._replace(**shared), region
+
+
+def memory_bytes() -> tuple[int, int]:
+    """Return the memory this process holds, and its share of it when what is shared is divided; in bytes.
+
+    Where the system does not tell the share, it is 0; where it tells nothing, both are.
+    """
+    try:
+        lines = _ROLLUP.read_text().splitlines()
+    except OSError:
+        try:
+            lines = _STATUS.read_text().splitlines()
+        except OSError:
+            return 0, 0
+    sizes = {
+        name: int(rest.split()[0]) * _KIB
+        for name, colon, rest in (line.partition(":") for line in lines)
+        if colon and name in ("Rss", "VmRSS", "Pss")
+    }
+    return sizes.get("Rss", sizes.get("VmRSS", 0)), sizes.get("Pss", 0)

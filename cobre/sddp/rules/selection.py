@@ -1,0 +1,229 @@
+"""Which cuts stay in the LPs.
+
+A selection goes through the stages from the second to the last but one; the cuts of the first stage, which
+the lower bound rests on, and those of the present iteration always stay. It compares cuts at the states that
+forward passes visited so far:
+
+- ``level1`` and ``domination`` keep a cut that comes within the tolerance of the highest one somewhere;
+- ``lml1`` keeps for each visited state the oldest cut that does.
+
+So the highest cut at any visited state is the same before and after. A cap on the number of cuts drops those
+that were active longest ago, then least often, then the oldest; a cut is active where it comes within the
+activity tolerance of the highest one at a trial point of the iteration. ``dynamic`` drops nothing: cuts older
+than a window enter an LP only where its solution violates them (:func:`cobre.lp.engine.solve_with_cuts`).
+
+Everything is computed from what all ranks have gathered, in the same way on each of them; threads take a
+stage each. What is kept between selections (``best``, ``holder``, ``witness``) saves work only: it is a
+function of the pool and the visited states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.case.model import CutSelection
+from cobre.lp.arrays import CutPool
+from cobre.sddp.kernel.buffers import IterationBuffers
+from cobre.sddp.kernel.graph import GraphArrays
+from cobre.sddp.kernel.selection_kernels import (
+    ACTIVE_BEFORE,
+    DEACTIVATED,
+    ELAPSED_NS,
+    EVICTED,
+    POPULATED,
+    REPORT_FIELDS,
+    SelectionArrays,
+    select_cuts,
+)
+from cobre.sddp.ranks.threads import kernel_lock
+
+_BY_STATE = ("level1", "lml1", "domination")
+_NS_PER_MS = 1.0e6
+
+
+@dataclass(frozen=True)
+class SelectionRecord:
+    """What a selection did to the cuts of one stage.
+
+    Attributes
+    ----------
+    cuts_populated
+        Cuts ever made.
+    cuts_deactivated
+        By the method; those beyond the cap are ``budget_evicted``, ``None`` without a cap.
+    """
+
+    iteration: int
+    stage: int
+    cuts_populated: int
+    cuts_active_before: int
+    cuts_deactivated: int
+    budget_evicted: int | None
+    selection_time_ms: float
+
+    @property
+    def cuts_active_after(self) -> int:
+        """Active cuts after the method, before the cap."""
+        return self.cuts_active_before - self.cuts_deactivated
+
+    @property
+    def active_after_budget(self) -> int | None:
+        """Active cuts after the cap, ``None`` without one."""
+        return None if self.budget_evicted is None else self.cuts_active_after - self.budget_evicted
+
+
+class CutSelector:
+    """Chooses the active cuts of a pool between iterations.
+
+    Parameters
+    ----------
+    options
+        What the study asks for.
+    graph, pool, buffers
+        Of this training run; the pool is changed in place.
+    iterations
+        Most iterations of the run.
+    """
+
+    def __init__(
+        self,
+        options: CutSelection,
+        graph: GraphArrays,
+        pool: CutPool,
+        buffers: IterationBuffers,
+        iterations: int,
+    ) -> None:
+        self.options = options
+        self.pool = pool
+        self.drops_cuts = options.method in _BY_STATE or options.max_active_per_stage is not None
+        self.stages = len(graph.stage_start) - 1
+        nodes, capacity, states = pool.slope.shape
+        passes = len(buffers.cost_all)
+        by_state = options.method in _BY_STATE
+        visited = iterations * passes if by_state else 0
+        slots = capacity if by_state else 0
+        counted = capacity if options.max_active_per_stage is not None else 0
+        self.arrays = SelectionArrays(
+            intercept=pool.intercept,
+            slope=pool.slope,
+            num_cuts=pool.num_cuts,
+            iteration=pool.iteration,
+            active=pool.active,
+            version=pool.version,
+            stage_start=graph.stage_start,
+            state_all=buffers.state_all,
+            node_all=buffers.node_all,
+            leader_all=buffers.leader_all,
+            visited=np.zeros((self.stages, visited, states)),
+            visited_node=np.zeros((self.stages, visited), np.int64),
+            num_visited=np.zeros(self.stages, np.int64),
+            best=np.zeros((self.stages, visited)),
+            holder=np.zeros((self.stages, visited), np.int64),
+            known_states=np.zeros(self.stages, np.int64),
+            known_cuts=np.zeros(nodes, np.int64),
+            witness=np.full((nodes, slots), -1, np.int64),
+            keep=np.zeros((nodes, slots), np.bool_),
+            last_active=np.zeros((nodes, counted), np.int64),
+            times_active=np.zeros((nodes, counted), np.int64),
+            value=np.zeros((self.stages, counted)),
+            report=np.zeros((self.stages, REPORT_FIELDS), np.int64),
+        )
+
+    def compile(self) -> None:
+        """Compile what :meth:`select` runs, or load it from the cache."""
+        if self.drops_cuts:
+            select_cuts.compile(tuple(numba.typeof(argument) for argument in self._arguments(1)))
+
+    def prepare(self, iteration: int) -> None:
+        """Choose the cuts that LPs start with in ``iteration`` (from 1)."""
+        options, pool = self.options, self.pool
+        if options.method != "dynamic" or iteration < options.start_iteration:
+            return
+        recency = options.candidate_recency
+        for node, count in enumerate(pool.num_cuts):
+            made_in = pool.iteration[node, :count]
+            first = int(np.searchsorted(made_in, iteration - options.seed_window))
+            candidate = 0 if recency is None else int(np.searchsorted(made_in, iteration - recency))
+            if (first, candidate) != (pool.first_loaded[node], pool.first_candidate[node]):
+                pool.first_loaded[node] = first
+                pool.first_candidate[node] = candidate
+                pool.version[node] += 1
+
+    def select(self, iteration: int) -> tuple[SelectionRecord, ...]:
+        """Choose the active cuts after ``iteration`` (from 1); empty where nothing was to be chosen."""
+        if not self.drops_cuts:
+            return ()
+        with kernel_lock:
+            select_cuts(*self._arguments(iteration))
+        capped = self.options.max_active_per_stage is not None
+        if not capped and not self._is_due(iteration):
+            return ()
+        return tuple(
+            SelectionRecord(
+                iteration=iteration,
+                stage=stage,
+                cuts_populated=int(row[POPULATED]),
+                cuts_active_before=int(row[ACTIVE_BEFORE]),
+                cuts_deactivated=int(row[DEACTIVATED]),
+                budget_evicted=int(row[EVICTED]) if capped else None,
+                selection_time_ms=float(row[ELAPSED_NS]) / _NS_PER_MS,
+            )
+            for stage, row in enumerate(self.arrays.report)
+            if 0 < stage < self.stages - 1
+        )
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """Return what later selections depend on besides the pool, for a checkpoint; empty where nothing."""
+        if not self.drops_cuts:
+            return {}
+        arrays, seen = self.arrays, int(self.arrays.num_visited.max(initial=0))
+        used = int(self.pool.num_cuts.max(initial=0))
+        return {
+            "selection_visited": arrays.visited[:, :seen].copy(),
+            "selection_visited_node": arrays.visited_node[:, :seen].copy(),
+            "selection_num_visited": arrays.num_visited.copy(),
+            "selection_last_active": arrays.last_active[:, :used].copy(),
+            "selection_times_active": arrays.times_active[:, :used].copy(),
+        }
+
+    def remember(self, memory: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what :meth:`memory` gave, from a run of the same study.
+
+        Raises
+        ------
+        ValueError
+            When an array has a shape that the study does not give it.
+        """
+        if not self.drops_cuts:
+            return
+        arrays = self.arrays
+        for name, target in (
+            ("selection_visited", arrays.visited),
+            ("selection_visited_node", arrays.visited_node),
+            ("selection_last_active", arrays.last_active),
+            ("selection_times_active", arrays.times_active),
+        ):
+            target[:, : memory[name].shape[1]] = memory[name]
+        arrays.num_visited[:] = memory["selection_num_visited"]
+
+    def _is_due(self, iteration: int) -> bool:
+        return self.options.method in _BY_STATE and iteration % self.options.check_frequency == 0
+
+    def _arguments(self, iteration: int) -> tuple[Any, ...]:
+        options = self.options
+        cap = options.max_active_per_stage
+        return (
+            self.arrays,
+            iteration,
+            self._is_due(iteration),
+            options.method == "lml1",
+            options.tolerance,
+            -1 if cap is None else cap,
+            options.activity_tolerance,
+        )

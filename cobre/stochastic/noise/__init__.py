@@ -1,0 +1,1 @@
+"""Random numbers of the format, bit for bit: hashes, generators, low-discrepancy points, quantiles."""

@@ -1,0 +1,1 @@
+"""What an uncertainty study reports: the fitted models, their quality, a sample, tables."""
