@@ -195,7 +195,7 @@ class _LiveDisplay:
         self._task = self._bar.add_task("training", total=None)
         self._limit = limit
         self._live = Live(self._render(STARTING_UP), console=console, refresh_per_second=8)
-        self._live.start()
+        self._live.start(refresh=True)  # else the first picture shows an eighth of a second later, or never
 
     def _render(self, text: str) -> Group:
         return Group(self._bar, Text(text, overflow="fold"))
