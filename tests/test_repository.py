@@ -84,3 +84,20 @@ def test_no_machine_paths():
         if pattern.search(line)
     ]
     assert found == []
+
+
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables_of_a_page_are_whole(page):
+    """A row with another number of cells, or a table without a blank line before it, is shown as text."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)
+    assert r"\"" not in prose
+    for paragraph in re.split(r"\n\s*\n", prose):
+        rows = paragraph.strip("\n").split("\n")
+        if any(row.startswith("|") for row in rows):
+            assert all(row.startswith("|") for row in rows), rows[0]
+            assert re.fullmatch(r"[|: -]+", rows[1]), rows[0]
+            widths = [row.replace(r"\|", "").count("|") for row in rows]
+            assert len(set(widths)) == 1, rows[widths.index(next(w for w in widths if w != widths[0]))]

@@ -133,9 +133,9 @@ def round_trip(source: Path, tmp_path: Path) -> tuple[StochasticReport, Stochast
     return report, reimported(source, files, tmp_path / "copy").stochastic()
 
 
-def check_same(before: StochasticReport, after: StochasticReport, *, sigma: bool = True) -> None:
+def check_same(before: StochasticReport, after: StochasticReport) -> None:
     """Check that models agree to 1e-12 and noise in every bit."""
-    for name in ("base_m3s", "psi", *(["sigma_m3s"] if sigma else [])):
+    for name in ("base_m3s", "psi", "sigma_m3s"):
         old, new = getattr(before.inflow, name), getattr(after.inflow, name)
         np.testing.assert_allclose(new, old, rtol=1e-12, atol=1e-12 * np.abs(old).max(initial=1.0))
     assert after.tree.noise.tobytes() == before.tree.noise.tobytes()

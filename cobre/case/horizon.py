@@ -60,15 +60,16 @@ def resolve_training(config: ConfigFile) -> TrainingOptions:
     """Return the options of training."""
     training, modeling = config.training, config.modeling
     selection, seed = training.selection, training.tree_seed
-    method = modeling.inflow_non_negativity.method if modeling and modeling.inflow_non_negativity else None
+    negative = modeling.inflow_non_negativity if modeling else None
     return TrainingOptions(
         tree_seed=DEFAULT_TREE_SEED if seed is None else abs(seed),
         forward_passes=selection.forward_passes if isinstance(selection, SampledTraining) else 0,
         iteration_limit=max(
             rule.limit for rule in training.stopping_rules if isinstance(rule, IterationLimit)
         ),
-        inflow_method=method or "penalty",
+        inflow_method=(negative.method if negative else None) or "penalty",
         cost_scale_factor=modeling.cost_scale_factor if modeling else None,
+        truncation_cuts=(negative.truncation_cuts if negative else None) or "tangent",
         enumerated=not isinstance(selection, SampledTraining),
         source=_source(training.scenario_source),
         stopping_rules=tuple(

@@ -215,7 +215,11 @@ def _suggest_missing(path: str, present: frozenset[str]) -> str:
     close = _similar(path, others)
     if close:
         return f"There is a file {close}; rename it to {path} if that is what it is."
-    return f"Create {path}; lists of lines, thermals and hydros may be empty."
+    if present.isdisjoint(REQUIRED):
+        return "Give the directory of a case; 'cobre init DIR' writes a new one."
+    if path in (LINES, THERMALS, HYDROS):
+        return f"Create {path}; its list may be empty."
+    return f"Create {path}; 'cobre schema DIR' writes what it may hold."
 
 
 def _judge(path: str, is_directory: bool, present: frozenset[str], reporter: Reporter) -> None:

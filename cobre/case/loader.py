@@ -41,6 +41,7 @@ from cobre.case.sources import read_sources
 from cobre.case.stage_arrays import resolve_stage_data
 from cobre.case.travel import check_travel
 from cobre.errors import Problem, ValidationError
+from cobre.machine import check_process
 
 
 def load(path: str | os.PathLike[str]) -> Case:
@@ -118,17 +119,21 @@ def _find_root(path: str | os.PathLike[str], reporter: Reporter) -> Path | None:
     if is_directory:
         return root
     found = "is not a directory" if exists else "does not exist"
+    holds_case = exists and root.parent.joinpath(layout.CONFIG).is_file()
     reporter.error(
         "FileNotFound",
         f"The case directory {shown} {found}.",
         file=".",
         value=shown,
-        suggestion="Give the directory that holds config.json and system/.",
+        suggestion=f"Give the directory: {root.parent}."
+        if holds_case
+        else "Give the directory that holds config.json and system/.",
     )
     return None
 
 
 def _check_files(files: CaseDocuments, reporter: Reporter) -> Case | None:
+    check_process()
     root = files.directory
     present = files.scan(reporter)
     sources = read_sources(files, present, reporter)

@@ -1,9 +1,9 @@
 """Share of the noise in an inflow that standardised coefficients leave, by season.
 
 With ``C`` the correlations of the lags that a season reads, ``rho = C phi`` are those of its inflow with
-them, and ``r^2 = 1 - phi' C phi``: then the inflow has the standard deviation that is stated. ``C`` of the next
-season has ``rho`` as its newest row. Round a whole cycle of seasons it comes back to where it started: the
-share belongs to the season, whatever the first stage of the study.
+them, and ``r^2 = 1 - phi' C phi``: then the inflow has the standard deviation that is stated. ``C`` of the
+next season has ``rho`` as its newest row. Round a whole cycle of seasons it comes back to where it started:
+the share belongs to the season, whatever the first stage of the study.
 
 The coefficients of a season are those of the first study stage that has it, else of a stage before the study,
 else 0.

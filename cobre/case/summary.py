@@ -226,6 +226,8 @@ def _describe(std: NDArray[np.float64], kind: ClassName, case: Case, word: str) 
         how = "given" if scenarios.noise_openings is not None else ", ".join(methods)
         profiles = scenarios.correlation.profiles.values() if scenarios.correlation is not None else ()
         grouped = any(group.kind == kind for groups in profiles for group in groups)
+        if kind == "inflow" and scenarios.correlation is None:
+            grouped = scenarios.estimation_path == "partial_estimation"
         noise = "correlated" if grouped else "independent"
         parts.append(f"{noise} normal noise at {noisy} of {entities} {word} ({how})")
     if scheme in ("out_of_sample", "historical"):

@@ -228,8 +228,8 @@ def _train(
 
 @_command(
     "validate",
-    help="List everything that is wrong with a case, by file, entity, field and value; of a case without "
-    "errors, say what it comes to: entities, stages, uncertainty, and size and scaling of the stage LPs. "
+    help="List everything that is wrong with a case, by file, entity, field and value; for a case without "
+    "errors, report its entities, stages and uncertainty, and the size and scaling of its stage LPs. "
     "Nothing is written.",
     epilog="Examples:\n\ncobre validate examples/random-inflow\n\n"
     "cobre validate CASE --output-format json\n\n" + help_texts.EXIT_CODES,
@@ -487,14 +487,21 @@ def _usage_error(given: Sequence[str], program: str, error: Any) -> int:
         [
             Problem(
                 "InvalidArgument",
-                error.format_message() or "a command is needed",
-                {} if not option else {"field": option if isinstance(option, str) else option[0]},
+                error.format_message().replace(": Value error, ", ": ") or "a command is needed",
+                _place(given, option) if isinstance(option, list) else {"field": option} if option else {},
                 f"see '{' '.join(filter(None, (program, command)))} --help'",
             )
         ],
     )
     make_view(command, _requested_format(given)).finish(outcome)
     return int(outcome.exit_code)
+
+
+def _place(given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Return the option whose value is wrong, and that value, as far as the arguments show it."""
+    values = [value for name, value in pairwise(given) if name in names]
+    values += [word.split("=", 1)[1] for word in given if word.split("=", 1)[0] in names and "=" in word]
+    return {"field": names[0], **({"value": values[-1]} if values else {})}
 
 
 def _requested_format(given: Sequence[str]) -> StreamFormat:

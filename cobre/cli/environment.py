@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from cobre.cli.exit_codes import ConfigurationError
 from cobre.errors import CobreError
-from cobre.sddp.cpus import NUMBA_THREADS_VARIABLE, requested_threads, threads_of_ranks
+from cobre.machine import NUMBA_THREADS_VARIABLE, number_of_threads, usable_cpus
+from cobre.sddp.cpus import requested_threads, threads_of_ranks
 
 DEBUG_VARIABLE = "COBRE_DEBUG"
 
@@ -21,7 +22,7 @@ def default_threads(environment: Mapping[str, str] | None = None, ranks: int | N
     Raises
     ------
     ConfigurationError
-        When the variable that decides does not hold a positive whole number.
+        When the variable that decides holds no positive whole number, or too large a one.
     """
     try:
         if ranks is not None:
@@ -32,9 +33,9 @@ def default_threads(environment: Mapping[str, str] | None = None, ranks: int | N
 
 
 def reserve_threads(count: int) -> None:
-    """Let Numba start ``count`` threads, more than there are processors; only before Numba is imported."""
-    text = os.environ.get(NUMBA_THREADS_VARIABLE, "")
-    if not text.isdigit() or int(text) < count:
+    """Let Numba start ``count`` threads where it would start fewer; only before Numba is imported."""
+    text = os.environ.get(NUMBA_THREADS_VARIABLE, "").strip()
+    if count > (number_of_threads(NUMBA_THREADS_VARIABLE, text) if text else usable_cpus()):
         os.environ[NUMBA_THREADS_VARIABLE] = str(count)
 
 

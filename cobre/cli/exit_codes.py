@@ -32,18 +32,19 @@ class ConfigurationError(CobreError, ValueError):
 _ARGUMENT_FIELDS = frozenset(
     {"iterations", "seed", "threads", "ranks", "checkpoint_every", "keep_checkpoints", "warm_start", "output"}
 )
-_CONFIGURATION_KINDS = frozenset({"CacheUnavailable", "UnsafeCacheDirectory"})
+_CONFIGURATION_KINDS = frozenset({"CacheUnavailable", "UnsafeCacheDirectory", "SolverLibrary"})
 
 
 def exit_code_of(error: CobreError) -> ExitCode:
     """Return the exit code of an error that ended a command."""
     by_kind = error.kind in _CONFIGURATION_KINDS
-    by_setting = error.kind == "IncompatibleSettings" and "setting" in error.context
+    by_setting = error.kind in ("IncompatibleSettings", "MpiError") and "setting" in error.context
     if isinstance(error, (ConfigurationError, OutputError)) or by_kind or by_setting:
         return ExitCode.CONFIGURATION
     if isinstance(error, ValidationError):
         about_arguments = all(
-            "file" not in problem.context and problem.context.get("field") in _ARGUMENT_FIELDS
+            "file" not in problem.context
+            and ("argument" in problem.context or problem.context.get("field") in _ARGUMENT_FIELDS)
             for problem in error.problems
         )
         return ExitCode.ARGUMENTS if about_arguments else ExitCode.INPUT

@@ -16,12 +16,12 @@ ROOT = (
 )
 TRAIN = (
     "Train a policy for a case and write it, with its convergence, to the output directory.\n\n"
-    "The first run compiles the kernels, which takes about a minute ('cobre warmup' does so ahead); later "
-    "runs load them. Ctrl-C or SIGTERM stops all ranks at the end of the iteration and keeps the results so "
-    "far; a second one stops at once."
+    "The first run compiles the kernels, which takes half a minute or so ('cobre warmup' does so ahead); "
+    "later runs load them. Ctrl-C or SIGTERM stops all ranks at the end of the iteration and keeps the "
+    "results so far; a second one stops at once."
 )
 STOCHASTIC = (
-    "Fit the inflow models of a case and draw its opening tree, without training, and tell of both: where "
+    "Fit the inflow models of a case and draw its opening tree, without training, and report both: where "
     "they come from, orders and coefficients, how well generated inflows repeat the observed ones, the "
     "openings. The page with plots needs plotly: pip install 'cobre-sddp\\[report]'."
 )

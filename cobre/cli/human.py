@@ -171,10 +171,9 @@ class _PlainLines:
 
 
 def _bounds(record: IterationRecord) -> str:
-    return (
-        f"lower bound {record.lower_bound:.6e}  upper bound {record.upper_bound:.6e}"
-        f"  gap {record.gap_percent:.4g} %"
-    )
+    gap = "" if record.gap_percent is None else f"  gap {record.gap_percent:.4g} %"
+    lower = "lower bound" if record.lower_bound_kind == "bound" else "estimate"
+    return f"{lower} {record.lower_bound:.6e}  upper bound {record.upper_bound:.6e}{gap}"
 
 
 class _LiveDisplay:
@@ -195,7 +194,7 @@ class _LiveDisplay:
         self._task = self._bar.add_task("training", total=None)
         self._limit = limit
         self._live = Live(self._render(STARTING_UP), console=console, refresh_per_second=8)
-        self._live.start(refresh=True)  # else the first picture shows an eighth of a second later, or never
+        self._live.start(refresh=True)
 
     def _render(self, text: str) -> Group:
         return Group(self._bar, Text(text, overflow="fold"))

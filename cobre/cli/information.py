@@ -10,6 +10,7 @@ from cobre._distribution import OTHER_DISTRIBUTION
 from cobre._version import __version__
 from cobre.cli.outcome import Outcome
 from cobre.errors import Problem
+from cobre.machine import check_process
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,6 +59,7 @@ def _show_version(console: Console, data: dict[str, Any]) -> None:
 
 def warmup_command(outcome: Outcome, backend: str = "local") -> None:
     """Carry out ``cobre warmup``: compile the kernels into the cache, or find them there."""
+    check_process()
     from cobre.sddp.warmup import warm_kernels
 
     report = warm_kernels(backend)

@@ -16,7 +16,8 @@ from cobre.cli.runner import record_failure
 from cobre.cli.train import TrainRequest, conclude, load_case, run_study, warn_of_threads, watch_signals
 from cobre.cli.views import RankView
 from cobre.errors import CobreError, ValidationError
-from cobre.sddp.cpus import requested_threads, usable_cpus
+from cobre.machine import usable_cpus
+from cobre.sddp.cpus import requested_threads
 
 if TYPE_CHECKING:
     from cobre.case.model import Case
@@ -28,9 +29,10 @@ _ROOT = 0
 def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> None:
     """Carry out ``cobre train`` on this rank; fills the outcome in and raises what goes wrong."""
     threads = request.threads or _requested_threads()
-    if threads is not None and threads > usable_cpus():
-        warn_of_threads(outcome, threads)
+    if threads is not None:
         reserve_threads(threads)
+        if threads > usable_cpus():
+            warn_of_threads(outcome, threads)
     from cobre.comm import CommError, create_communicator
     from cobre.sddp.workers import AFTER_A_LOSS
 

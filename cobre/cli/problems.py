@@ -28,7 +28,8 @@ def show_problems(console: Console, problems: Sequence[Problem], severity: str) 
     style = "bold red" if severity == "error" else "bold yellow"
     groups: dict[str, list[Problem]] = {}
     for problem in problems:
-        groups.setdefault(str(problem.context.get("file", _ELSEWHERE)), []).append(problem)
+        file = str(problem.context.get("file", _ELSEWHERE))
+        groups.setdefault(_ELSEWHERE if file == "." else file, []).append(problem)
     for file, members in groups.items():
         if file != _ELSEWHERE:
             show_line(console, 0, Text.assemble((printable(file), "bold"), f" ({_count(members, severity)})"))

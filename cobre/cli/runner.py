@@ -62,7 +62,7 @@ def _out_of_memory(error: MemoryError) -> Problem:
         "OutOfMemory",
         f"there is not enough memory: {error}".rstrip(": "),
         {},
-        "cuts take (iterations x forward passes x stages x states) numbers: ask for fewer iterations",
+        "cuts take iterations x forward passes x stages x states numbers: ask for fewer iterations or passes",
     )
 
 

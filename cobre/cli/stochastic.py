@@ -10,6 +10,7 @@ import numpy as np
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.errors import Problem
+from cobre.machine import check_process
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +29,7 @@ def stochastic_command(case_path: Path, output: Path | None, outcome: Outcome) -
     output
         Where exports and the page go; nothing is written without it.
     """
+    check_process()
     from cobre.case import check
     from cobre.results.directories import choose_output
 

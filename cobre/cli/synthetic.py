@@ -35,27 +35,35 @@ Size = Annotated[
 ]
 Hydros = Annotated[
     int | None,
-    typer.Option("--hydros", min=1, max=10_000, help="Hydro plants.", rich_help_panel=_PANEL),
+    typer.Option("--hydros", min=1, max=10_000, metavar="N", help="Hydro plants.", rich_help_panel=_PANEL),
 ]
 Thermals = Annotated[
     int | None,
-    typer.Option("--thermals", min=1, max=10_000, help="Thermal plants.", rich_help_panel=_PANEL),
+    typer.Option(
+        "--thermals", min=1, max=10_000, metavar="N", help="Thermal plants.", rich_help_panel=_PANEL
+    ),
 ]
 Buses = Annotated[
     int | None,
-    typer.Option("--buses", min=1, max=1_000, help="Buses, tied by lines.", rich_help_panel=_PANEL),
+    typer.Option(
+        "--buses", min=1, max=1_000, metavar="N", help="Buses, tied by lines.", rich_help_panel=_PANEL
+    ),
 ]
 Stages = Annotated[
     int | None,
-    typer.Option("--stages", min=2, max=1_200, help="Months.", rich_help_panel=_PANEL),
+    typer.Option("--stages", min=2, max=1_200, metavar="N", help="Months.", rich_help_panel=_PANEL),
 ]
 Blocks = Annotated[
     int | None,
-    typer.Option("--blocks", min=1, max=168, help="Load blocks of a month.", rich_help_panel=_PANEL),
+    typer.Option(
+        "--blocks", min=1, max=168, metavar="N", help="Load blocks of a month.", rich_help_panel=_PANEL
+    ),
 ]
 Openings = Annotated[
     int | None,
-    typer.Option("--openings", min=1, max=100_000, help="Openings of a month.", rich_help_panel=_PANEL),
+    typer.Option(
+        "--openings", min=1, max=100_000, metavar="N", help="Openings of a month.", rich_help_panel=_PANEL
+    ),
 ]
 Order = Annotated[
     int | None,
@@ -63,6 +71,7 @@ Order = Annotated[
         "--order",
         min=0,
         max=12,
+        metavar="N",
         help="Months that an inflow depends on; 0: none.",
         rich_help_panel=_PANEL,
     ),
@@ -73,6 +82,7 @@ Correlation = Annotated[
         "--correlation",
         min=0.0,
         max=1.0,
+        metavar="X",
         help="Between inflows of neighbours; it falls with distance. 0: independent.",
         rich_help_panel=_PANEL,
     ),
@@ -83,6 +93,7 @@ FphaShare = Annotated[
         "--fpha-share",
         min=0.0,
         max=1.0,
+        metavar="X",
         help="Share of hydro plants whose production depends on storage, by planes.",
         rich_help_panel=_PANEL,
     ),
@@ -93,6 +104,7 @@ ForwardPasses = Annotated[
         "--forward-passes",
         min=1,
         max=100_000,
+        metavar="N",
         help="Forward passes of an iteration.",
         rich_help_panel=_PANEL,
     ),
@@ -100,7 +112,12 @@ ForwardPasses = Annotated[
 Iterations = Annotated[
     int | None,
     typer.Option(
-        "--iterations", min=1, max=2**31 - 1, help="Iterations of training.", rich_help_panel=_PANEL
+        "--iterations",
+        min=1,
+        max=2**31 - 1,
+        metavar="N",
+        help="Iterations of training.",
+        rich_help_panel=_PANEL,
     ),
 ]
 Seed = Annotated[
@@ -109,6 +126,7 @@ Seed = Annotated[
         "--seed",
         min=0,
         max=2**63 - 1,
+        metavar="N",
         help="Another seed, another system of the same size.",
         rich_help_panel=_PANEL,
     ),

@@ -23,7 +23,8 @@ from cobre.cli.signals import Interrupts, Terminated
 from cobre.cli.train_report import result_data, show_result, terminated_facts, training_facts
 from cobre.cli.views import RankView, View
 from cobre.errors import CobreError, Problem, WorkerError
-from cobre.sddp.cpus import pin_libraries, usable_cpus
+from cobre.machine import check_process, check_workers, usable_cpus
+from cobre.sddp.cpus import pin_libraries
 
 if TYPE_CHECKING:
     from cobre.case.model import Case
@@ -51,9 +52,11 @@ class TrainRequest:
 
 def train_command(request: TrainRequest, view: RankView, outcome: Outcome) -> None:
     """Carry out ``cobre train``; fills the outcome in and raises what goes wrong."""
+    pin_libraries()
+    check_workers(request.ranks, request.threads)
+    check_process()
     from cobre.comm.selection import explain_selection
 
-    pin_libraries()
     ranks = 1 if request.backend == "local" or request.ranks is None else request.ranks
     if ranks == 1:
         selection = explain_selection(request.backend)
@@ -63,8 +66,7 @@ def train_command(request: TrainRequest, view: RankView, outcome: Outcome) -> No
             train_joined(request, view, outcome)
             return
         threads = request.threads or default_threads()
-        if threads > usable_cpus():
-            reserve_threads(threads)
+        reserve_threads(threads)
     else:
         threads = request.threads or default_threads(ranks=ranks)
     if ranks * threads > usable_cpus():

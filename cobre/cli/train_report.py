@@ -42,6 +42,7 @@ def terminated_facts(result: TrainingResult) -> dict[str, Any]:
         "reason": result.termination_reason,
         "iterations": result.iterations,
         "final_lb": result.lower_bound,
+        "final_lb_kind": result.lower_bound_kind,
         "final_ub": result.upper_bound,
         "total_time_ms": round(result.total_time_ms, 3),
         "total_cuts": sum(record.cuts_added for record in result.history),
@@ -60,6 +61,8 @@ def result_data(case: Case, result: TrainingResult) -> dict[str, Any]:
     return {
         "iterations": result.iterations,
         "lower_bound": result.lower_bound,
+        "lower_bound_kind": result.lower_bound_kind,
+        "lower_bound_note": result.lower_bound_note,
         "upper_bound": result.upper_bound,
         "upper_bound_std": result.upper_bound_std,
         "gap_percent": result.gap_percent,
@@ -84,16 +87,22 @@ def result_data(case: Case, result: TrainingResult) -> dict[str, Any]:
     }
 
 
+def _lower_bound_rows(result: TrainingResult) -> dict[str, str]:
+    if result.lower_bound_kind == "bound":
+        return {"lower bound": f"{result.lower_bound:,.6f} $"}
+    return {"estimate": f"{result.lower_bound:,.6f} $ (no lower bound: {result.lower_bound_note})"}
+
+
 def show_result(console: Console, case: Case, result: TrainingResult) -> None:
     """Print the result for people."""
     from cobre.cli.human import show_table
 
     limit = case.training.iteration_limit
     rows = {
-        "lower bound": f"{result.lower_bound:,.6f} $",
+        **_lower_bound_rows(result),
         "upper bound": f"{result.upper_bound:,.6f} $ (mean of the last forward passes; "
         f"standard deviation {result.upper_bound_std:,.6f} $)",
-        "gap": f"{result.gap_percent:.6g} %",
+        **({} if result.gap_percent is None else {"gap": f"{result.gap_percent:.6g} %"}),
         **_deterministic_rows(result),
         "iterations": f"{result.iterations} of {limit} ({result.termination_reason})",
         "LPs solved": f"{result.lp_solves:,} ({_lps_per_second(result):,.0f} per second)",
@@ -172,7 +181,8 @@ def _deterministic_rows(result: TrainingResult) -> dict[str, str]:
     if math.isinf(bound.value):
         return {"deterministic upper bound": f"none: {bound.reason_unavailable}"}
     assumed = "".join(f"; assumes {text}" for text in bound.assumptions)
+    gap = result.true_gap_percent
     return {
         "deterministic upper bound": f"{bound.value:,.6f} ${assumed}",
-        "true gap": f"{result.true_gap_percent:.6g} %",
+        **({} if gap is None else {"true gap": f"{gap:.6g} %"}),
     }

@@ -1,4 +1,4 @@
-"""``cobre validate``: read a case and tell what is wrong with it, or what it comes to."""
+"""``cobre validate``: read a case and report what is wrong with it, or what it holds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.errors import CobreError
+from cobre.machine import check_process
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,6 +30,7 @@ def validate_command(case_path: Path, outcome: Outcome, *, lps: bool = True) -> 
     lps
         Whether the stage LPs are built, for their size and scaling.
     """
+    check_process()
     from cobre.case import check
 
     case, errors, warnings = check(case_path)
@@ -37,6 +39,10 @@ def validate_command(case_path: Path, outcome: Outcome, *, lps: bool = True) -> 
     if errors or case is None:
         outcome.fail(ExitCode.INPUT, errors)
         return
+    from cobre.stochastic.par import inflow_model
+
+    outcome.warnings += inflow_model(case).notes
+    outcome.summary["warning_count"] = len(outcome.warnings)
     summary = case.summary()
     data = _data(case, summary)
     report: ScalingReport | None = None

@@ -161,18 +161,21 @@ def progress_fields(record: IterationRecord) -> dict[str, Any]:
     """Return what a line ``progress`` tells of an iteration (OUT-01).
 
     ``gap`` is the fraction (upper - lower) / |upper|, null when the upper bound is zero; ``gap_percent``
-    relates the difference to the lower bound, as the results do.
+    relates the difference to the lower bound, as the results do. Both are null where the lower bound is an
+    estimate.
     """
     difference = record.upper_bound - record.lower_bound
+    has_gap = bool(record.upper_bound) and record.lower_bound_kind == "bound"
     return {
         "iteration": record.iteration,
         "lower_bound": record.lower_bound,
         "upper_bound": record.upper_bound,
         "upper_bound_std": record.upper_bound_std,
         "ci_95": record.ci_95,
-        "gap": difference / abs(record.upper_bound) if record.upper_bound else None,
+        "gap": difference / abs(record.upper_bound) if has_gap else None,
         "wall_time_ms": round(record.wall_time_ms, 3),
         "iteration_time_ms": round(record.iteration_time_ms, 3),
+        "lower_bound_kind": record.lower_bound_kind,
         "gap_percent": record.gap_percent,
         "lp_solves": record.lp_solves,
         "cuts_active": record.cuts_active,

@@ -194,19 +194,23 @@ class InvalidBackend(BackendError):
     requested : str
     available : tuple of str
         All names that are known, whether they can be used here or not.
+    variable : str or None
+        The environment variable that holds the name.
     """
 
-    _fields = ("available", "requested")
+    _fields = ("available", "requested", "variable")
 
-    def __init__(self, requested: str, available: Sequence[str]) -> None:
+    def __init__(self, requested: str, available: Sequence[str], variable: str | None = None) -> None:
+        asked = f" that {variable} asks for" if variable else ""
         super().__init__(
             "IncompatibleSettings",
-            f"there is no backend {requested!r}; known: {', '.join(available)}",
+            f"there is no backend {requested!r}{asked}; known: {', '.join(available)}",
             _setting_context(requested, available),
             "names are lower case; 'auto' chooses one",
         )
         self.requested = requested
         self.available = tuple(available)
+        self.variable = variable
 
 
 class MissingConfiguration(BackendError):
@@ -239,20 +243,31 @@ class InitializationFailed(BackendError):
     backend : str
     source : str
         What went wrong below, as text.
+    setting : str or None
+        What is configured wrongly on this machine, where that is the reason.
     """
 
-    _fields = ("backend", "error_code", "source")
+    _fields: ClassVar[tuple[str, ...]] = ("backend", "error_code", "source", "setting", "suggestion")
 
-    def __init__(self, backend: str, source: BaseException | str, error_code: int = 0) -> None:
+    def __init__(
+        self,
+        backend: str,
+        source: BaseException | str,
+        error_code: int = 0,
+        *,
+        setting: str | None = None,
+        suggestion: str | None = None,
+    ) -> None:
         detail = str(source)
-        super().__init__(
-            "MpiError",
-            f"the backend {backend!r} did not start: {detail}",
-            {"operation": "init", "backend": backend, "error_code": error_code, "detail": detail},
-        )
+        context = {"operation": "init", "backend": backend, "error_code": error_code, "detail": detail}
+        if setting is not None:
+            context["setting"] = setting
+        message = f"the backend {backend!r} did not start: {detail}"
+        super().__init__("MpiError", message, context, suggestion)
         self.backend = backend
         self.source = detail
         self.error_code = error_code
+        self.setting = setting
 
 
 class RankLost(InitializationFailed, CollectiveFailed):
@@ -276,4 +291,5 @@ class RankLost(InitializationFailed, CollectiveFailed):
         self.story = story
         self.source = detail
         self.operation = "init"
+        self.setting = None
         self.error_code = self.mpi_error_code = 0

@@ -38,6 +38,7 @@ from cobre.comm.launched import ERROR, LENGTH, NO, QUESTION, RESULT, YES, Setup,
 from cobre.comm.processes import bind_to_parent, cpu_slices, end_processes, exit_watches, scrubbed
 from cobre.comm.transports import Transport, make_transport
 from cobre.errors import CobreError, Problem, ValidationError, WorkerError
+from cobre.machine import most_workers, too_many
 
 __all__ = ["ask", "launch", "progress", "run_command"]
 
@@ -303,6 +304,8 @@ def _check_arguments(ranks: Any, timeout_s: Any) -> None:
         problems.append(
             Problem("OutOfRange", f"launch: ranks={ranks!r} is no positive integer", {"argument": "ranks"})
         )
+    elif ranks > most_workers():
+        problems.append(too_many("ranks", ranks))
     if timeout_s is not None and not timeout_s > 0:
         problems.append(
             Problem(

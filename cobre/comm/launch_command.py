@@ -31,6 +31,7 @@ from cobre.comm.processes import (
 )
 from cobre.comm.transports import Transport, make_transport
 from cobre.errors import Problem, ValidationError
+from cobre.machine import most_workers, too_many
 from cobre.stop_signals import watched_signals
 
 _CHUNK: Final = 1 << 16
@@ -258,6 +259,8 @@ def _check(command: Sequence[str], ranks: int) -> None:
     if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
         text = f"launch: ranks={ranks!r} is no positive integer"
         problems.append(Problem("OutOfRange", text, {"argument": "ranks"}))
+    elif ranks > most_workers():
+        problems.append(too_many("ranks", ranks))
     if not command:
         text = "launch: no command is given"
         problems.append(Problem("SchemaViolation", text, {"argument": "command"}, "put it after '--'"))

@@ -114,7 +114,8 @@ def explain_selection(
     """
     reasons: list[str] = []
     name = backend.value if isinstance(backend, BackendKind) else backend
-    if name == BackendKind.AUTO.value:
+    variable = BACKEND_VARIABLE if name == BackendKind.AUTO.value else None
+    if variable:
         name = variables.requested_backend(environment)
         asked = f"asks for {name}" if name != BackendKind.AUTO.value else "leaves the choice to the launch"
         reasons.append(f"{BACKEND_VARIABLE} {asked}")
@@ -123,7 +124,7 @@ def explain_selection(
     if name == BackendKind.AUTO.value:
         return _automatic(environment, reasons)
     if name not in KNOWN_BACKENDS:
-        return Selection(str(name), tuple(reasons), InvalidBackend(str(name), KNOWN_BACKENDS))
+        return Selection(str(name), tuple(reasons), InvalidBackend(str(name), KNOWN_BACKENDS, variable))
     error = _not_available(name) or _configuration_error(name, environment, automatic=False)
     return Selection(name, tuple(reasons), error)
 

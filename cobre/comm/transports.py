@@ -92,7 +92,13 @@ class ShmTransport(Transport):
             self._file = os.open(_SEGMENT_DIRECTORY, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError as error:
             story = f"{_SEGMENT_DIRECTORY}, where shared memory is made, cannot be used: {error.strerror}"
-            raise InitializationFailed(self.backend, story, error.errno or 0) from error
+            raise InitializationFailed(
+                self.backend,
+                story,
+                error.errno or 0,
+                setting=_SEGMENT_DIRECTORY,
+                suggestion="mount a tmpfs there (docker run --shm-size ...), or use the backend tcp",
+            ) from error
         self._segment = f"/proc/{os.getpid()}/fd/{self._file}"
 
     def config(self, rank: int) -> ShmConfig:

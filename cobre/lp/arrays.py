@@ -37,6 +37,10 @@ LP_RETRIES = 1
 SIMPLEX_ITERATIONS = 2
 _COUNTERS = 8
 
+# Values of LpArrays.truncated besides 0.
+TRUNCATED = 1
+TRUNCATED_WITH_VALID_CUTS = 2
+
 
 ROUNDING = 32.0 * float(np.finfo(np.float64).eps)
 """Share of a sum of magnitudes that rounding in it, and in the solver behind it, may come to."""
@@ -203,7 +207,7 @@ def lp_arrays(templates: Sequence[StageTemplate]) -> LpArrays:
         psi_start=_starts([template.psi_start for template in templates]),
         psi_component=np.concatenate([template.psi_component for template in templates]),
         psi_value=np.concatenate([template.psi_value for template in templates]),
-        truncated=np.stack([template.truncated for template in templates]).astype(np.int8),
+        truncated=np.stack([_truncation(template) for template in templates]),
         past_lower=np.stack([template.past_lower for template in templates]),
         past_upper=np.stack([template.past_upper for template in templates]),
         state_start=_starts([template.state_start for template in templates]),
@@ -239,6 +243,11 @@ def _rounding(templates: Sequence[StageTemplate]) -> float:
     sizes = sizes[sizes > 0.0]
     wide = len(sizes) > 0 and sizes.max() > FAR_APART * sizes.min()
     return ROUNDING if wide else 0.0
+
+
+def _truncation(template: StageTemplate) -> NDArray[np.int8]:
+    kind = TRUNCATED_WITH_VALID_CUTS if template.valid_truncation else TRUNCATED
+    return np.where(template.truncated, kind, 0).astype(np.int8)
 
 
 def _offsets(sizes: Sequence[int]) -> NDArray[np.int64]:

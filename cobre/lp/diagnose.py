@@ -27,12 +27,16 @@ class RowViolation:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The status HiGHS gives the LP from scratch, the rows that cannot hold, and where the LP was written."""
+    """The status HiGHS gives the LP from scratch, the rows that cannot hold, and where the LP was written.
 
-    status: str
+    ``status`` is ``None`` where the LP could not be rebuilt; ``trouble`` is what went wrong then, or while
+    the file was written.
+    """
+
+    status: str | None
     violations: tuple[RowViolation, ...]
     model_file: Path | None
-    model_file_error: str | None
+    trouble: str | None
 
 
 def diagnose(
@@ -54,6 +58,21 @@ def diagnose(
     noise
         Values of the random entities, see :class:`cobre.lp.template.StageTemplate`.
     """
+    try:
+        return _solve_anew(template, intercepts, slopes, state, noise, model_file)
+    except (CobreError, OSError, ValueError, MemoryError) as error:
+        # The LP that failed is the story; what fails while it is explained must not hide it.
+        return Diagnosis(None, (), None, f"{type(error).__name__}: {error}")
+
+
+def _solve_anew(
+    template: StageTemplate,
+    intercepts: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+    state: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    model_file: Path,
+) -> Diagnosis:
     with HighsModel(template) as model:
         rhs = template.rhs_at(noise, state)
         model.set_row_bounds(0, rhs, rhs)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cobre.lp.arrays import LP_RETRIES, LP_SOLVES, SIMPLEX_ITERATIONS
+from cobre.lp.arrays import LP_RETRIES, LP_SOLVES, SIMPLEX_ITERATIONS, TRUNCATED_WITH_VALID_CUTS
 from cobre.lp.dual_bound import dual_correction, rounding_allowance
 from cobre.lp.highs import (
     BASIC,
@@ -413,10 +413,11 @@ def outgoing_state(lp, work, worker, stage, out):
 def state_slope(lp, work, worker, stage, noise, out):
     """Write the slope of the last optimal value in the incoming state ($ per unit of state).
 
-    With the worth w of 1 m3/s more inflow, the optimal value is at least ``w z`` above a constant. Where
-    truncation makes z = max(0, y) of the inflow y that past inflows and noise give, and y may lie on either
-    side of 0, the slope is that of a linear function of y that is nowhere above ``w max(0, y)``: for w < 0
-    the chord between the ends of the range of y, otherwise the tangent.
+    With the worth w of 1 m3/s more inflow, the optimal value is at least ``w z`` above a constant. Truncation
+    makes z = max(0, y) of the inflow y that past inflows and noise give. Tangent cuts take the slope w in y
+    all the same, which may lift them above the cost. Valid ones take, where y may lie on either side of 0,
+    the slope of a linear function of y that is nowhere above ``w max(0, y)``: for w < 0 the chord between
+    the ends of the range of y, otherwise the tangent of ``max(0, y)``.
 
     Parameters
     ----------
@@ -443,7 +444,7 @@ def state_slope(lp, work, worker, stage, noise, out):
             worth += lp.noise_value[entry] * work.row_dual[worker, lp.noise_row[entry]]
         worth *= lp.cost_scale
         slope = worth
-        if lp.truncated[stage, hydro] != 0:
+        if lp.truncated[stage, hydro] == TRUNCATED_WITH_VALID_CUTS:
             inflow = work.inflow[worker, hydro]
             least = min(inflow, noise[hydro] + lp.past_lower[stage, hydro])
             most = max(inflow, noise[hydro] + lp.past_upper[stage, hydro])

@@ -8,9 +8,6 @@ diagnosis use the :class:`HighsModel` handle from Python.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
-import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +18,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from cobre.errors import CobreError
+from cobre.lp.highs_library import open_library
 from cobre.native import bind_library
 
 if TYPE_CHECKING:
@@ -94,41 +92,7 @@ _NOPYTHON_API = {
 }
 
 
-def _library_candidates() -> list[Path]:
-    """Files that may hold the C API: an explicit one, then highsbox, then highspy."""
-    explicit = os.environ.get("COBRE_HIGHS_LIB")
-    if explicit:
-        return [Path(explicit)]
-    names = {"win32": "bin/highs.dll", "darwin": "lib/libhighs.dylib"}
-    found: list[Path] = []
-    # find_spec instead of import: importing highspy alone costs a tenth of a second.
-    box = importlib.util.find_spec("highsbox")
-    if box is not None and box.origin is not None:
-        found.append(Path(box.origin).parent / "highs_dist" / names.get(sys.platform, "lib/libhighs.so"))
-    spy = importlib.util.find_spec("highspy")
-    if spy is not None and spy.origin is not None:
-        folder = Path(spy.origin).parent
-        for pattern in ("libhighs.so*", "libhighs*.dylib", "_core*.so"):
-            found.extend(sorted(folder.glob(pattern)))
-    return found
-
-
-def _open_library() -> ctypes.CDLL:
-    tried = _library_candidates()
-    for path in tried:
-        if path.exists():
-            library = ctypes.CDLL(str(path))
-            if hasattr(library, "Highs_run"):
-                return library
-    raise CobreError(
-        "SolverFailure",
-        "no HiGHS library with a C API was found",
-        {"tried": [str(path) for path in tried]},
-        "install the package 'highsbox', or set COBRE_HIGHS_LIB to a libhighs shared library",
-    )
-
-
-library = _open_library()
+library = open_library()
 symbols = bind_library(library, "Highs_", _NOPYTHON_API)
 
 _P = ctypes.c_void_p

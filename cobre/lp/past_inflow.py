@@ -6,6 +6,10 @@ lie. Bounds of the memory m of every plant are carried from stage to stage by in
     y = e + psi . m,   z = y, or max(0, y) where it is truncated,   m' = carry m + gain z
 
 with e between its least and largest value over the openings of the stage.
+
+Intervals by lag forget that one inflow stands behind several of them. Where inflow is truncated, the range
+of y is narrowed by its joint extremes: with ``z_s = e_s + psi . m + tau_s``, tau_s >= 0 what truncation adds,
+y is linear in all earlier e and tau, each of which enters with one weight, the response of y to it.
 """
 
 from __future__ import annotations
@@ -56,12 +60,18 @@ def past_inflow(
     memory_upper = np.zeros((stages + 1, hydros, lanes))
     memory_lower[0] = memory_upper[0] = model.lags.initial
     lower, upper = np.zeros((stages, hydros)), np.zeros((stages, hydros))
+    joint = _JointExtremes(model, np.asarray(model.lags.initial, np.float64)) if truncated.any() else None
     for stage, nodes in enumerate(nodes_by_stage):
         low, high = memory_lower[stage], memory_upper[stage]
         lower[stage], upper[stage] = _span(model.psi[stage], low, high)
+        if joint is not None:
+            lower[stage], upper[stage] = joint.narrowed(stage, lower[stage], upper[stage])
         values = np.concatenate([tree.inflow_m3s[tree.rows(node)] for node in nodes])
         least = values.min(axis=0) + lower[stage]
         most = values.max(axis=0) + upper[stage]
+        if joint is not None:
+            added = np.where(truncated[stage], np.maximum(-least, 0.0), 0.0)
+            joint.advance(stage, values.min(axis=0), values.max(axis=0), added)
         least, most = (np.where(truncated[stage], np.maximum(bound, 0.0), bound) for bound in (least, most))
         carry, gain = model.lags.carry[stage], model.lags.gain[stage]
         for lane in range(lanes):
@@ -70,6 +80,48 @@ def past_inflow(
             memory_lower[stage + 1, :, lane] = below + ends.min(axis=0)
             memory_upper[stage + 1, :, lane] = above + ends.max(axis=0)
     return PastInflow(lower, upper, memory_lower, memory_upper, truncated)
+
+
+class _JointExtremes:
+    """Least and largest ``psi . m`` over everything that noise and truncation can bring together.
+
+    Holds the memory without any noise, and for each stage so far the memory that 1 m3/s of it leaves.
+    """
+
+    def __init__(self, model: InflowModel, initial: FloatArray) -> None:
+        self._model = model
+        self._quiet = initial
+        self._response = np.zeros((0, *initial.shape))
+        self._least = np.zeros((0, initial.shape[0]))
+        self._most = np.zeros((0, initial.shape[0]))
+
+    def narrowed(self, stage: int, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the tighter of these bounds of ``psi . m`` and of the joint ones."""
+        psi = self._model.psi[stage]
+        quiet = (psi * self._quiet).sum(axis=-1)
+        weight = (self._response * psi).sum(axis=-1)
+        ends = np.stack([weight * self._least, weight * self._most])
+        return (
+            np.maximum(lower, quiet + ends.min(axis=0).sum(axis=0)),
+            np.minimum(upper, quiet + ends.max(axis=0).sum(axis=0)),
+        )
+
+    def advance(self, stage: int, least: FloatArray, most: FloatArray, added: FloatArray) -> None:
+        """Go on to the next stage: noise between these ends, and up to ``added`` by truncation."""
+        psi, carry = self._model.psi[stage], self._model.lags.carry[stage]
+        gain = self._model.lags.gain[stage]
+
+        def after(memory: FloatArray, inflow: FloatArray) -> FloatArray:
+            carried: FloatArray = np.einsum("...hk,lk->...hl", memory, carry)
+            after_gain: FloatArray = carried + inflow[..., np.newaxis] * gain
+            return after_gain
+
+        response = after(self._response, (self._response * psi).sum(axis=-1))
+        self._quiet = after(self._quiet, (self._quiet * psi).sum(axis=-1))
+        one = after(np.zeros_like(self._quiet), np.ones(len(least)))
+        self._response = np.concatenate([response, one[np.newaxis]])
+        self._least = np.concatenate([self._least, least[np.newaxis]])
+        self._most = np.concatenate([self._most, (most + added)[np.newaxis]])
 
 
 def _span(weights: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

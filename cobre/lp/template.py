@@ -65,6 +65,8 @@ class StageTemplate:
         psi by plant: the components of the state its inflow follows from, and their weights.
     truncated
         bool by plant: whether a negative inflow becomes 0.
+    valid_truncation
+        Whether cuts stay below the cost where that binds; see :func:`cobre.lp.engine.state_slope`.
     past_lower, past_upper
         Bounds of psi_h . x by plant over all states that the openings of earlier stages lead to.
     discount
@@ -103,6 +105,7 @@ class StageTemplate:
     psi_component: IntArray
     psi_value: FloatArray
     truncated: NDArray[np.bool_]
+    valid_truncation: bool
     past_lower: FloatArray
     past_upper: FloatArray
     discount: float

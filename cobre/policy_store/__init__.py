@@ -26,6 +26,7 @@ from cobre.policy_store.protection import (
 )
 from cobre.policy_store.records import (
     CheckpointData,
+    LowerBoundKind,
     NodeCuts,
     NodeEntry,
     PolicyData,
@@ -39,6 +40,7 @@ __all__ = [
     "CheckpointData",
     "Fingerprint",
     "FoundCheckpoint",
+    "LowerBoundKind",
     "NodeCuts",
     "NodeEntry",
     "PlannedWork",

@@ -102,6 +102,7 @@ def from_flatbuffers(path: Path, case: Case, components: Sequence[StateEntry]) -
         upper_bounds=np.zeros(0),
         fingerprint=Fingerprint({}),
         cost_scale_factor=manifest.cost_scale_factor or 1.0,
+        lower_bound_kind="estimate",
     )
 
 

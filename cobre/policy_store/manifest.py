@@ -90,6 +90,7 @@ def policy_document(policy: PolicyData, kind: Kind, sequence: int) -> dict[str, 
         "started_from": policy.started_from,
         "lower_bounds": [_number(value) for value in policy.lower_bounds.tolist()],
         "upper_bounds": [_number(value) for value in policy.upper_bounds.tolist()],
+        "lower_bound_kind": policy.lower_bound_kind,
         "is_chain": policy.is_chain,
         "components": [
             {"kind": part.kind, "entity_id": part.entity_id, "offset": part.offset, "name": part.name}
@@ -220,6 +221,7 @@ def policy_of(manifest: Manifest) -> dict[str, Any]:
             "fingerprint": _fingerprint(as_object(document["fingerprint"])),
             "cost_scale_factor": _float(document["cost_scale_factor"]),
             "started_from": _optional_text(document.get("started_from")),
+            "lower_bound_kind": _text(document.get("lower_bound_kind", "bound")),
         }
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(manifest.path, error) from error
@@ -276,7 +278,10 @@ def read_file(path: Path, *, size: int | None = None, largest: int | None = None
             raise damaged(path, f"has {status.st_size} bytes, more than {largest}")
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        raise damaged(path, "does not exist", "FileNotFound") from None
+        if path.parent.is_dir():
+            raise damaged(path, "does not exist", "FileNotFound") from None
+        wanted = "give the directory of a policy (OUTPUT/policy) or of a checkpoint"
+        raise damaged(path.parent, "is no directory", "FileNotFound", wanted) from None
     except OSError as error:
         raise damaged(path, f"cannot be read: {error.strerror or error}", "IoError") from error
 

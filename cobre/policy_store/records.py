@@ -9,7 +9,7 @@ import datetime
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from cobre.policy_store.bases import StartingBases
 from cobre.policy_store.digest import policy_digest
 from cobre.policy_store.fingerprint import Fingerprint
 from cobre.policy_store.history import HistoryColumn, column_type
+
+LowerBoundKind = Literal["bound", "estimate"]
 
 Column = NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
 
@@ -176,6 +178,8 @@ class PolicyData:
         Iterations that the cuts stand for.
     lower_bounds, upper_bounds
         float64[completed_iterations], $; bounds of each iteration.
+    lower_bound_kind
+        ``estimate`` where cuts may lie above the future cost.
     fingerprint
         Of the study, see :mod:`cobre.policy_store.fingerprint`.
     cost_scale_factor
@@ -197,8 +201,13 @@ class PolicyData:
     fingerprint: Fingerprint
     cost_scale_factor: float = 1.0
     started_from: str | None = None
+    lower_bound_kind: LowerBoundKind = "bound"
 
     def __post_init__(self) -> None:
+        _require(
+            self.lower_bound_kind in get_args(LowerBoundKind),
+            f"lower_bound_kind is {self.lower_bound_kind!r}",
+        )
         _require(self.nodes, "a policy without nodes")
         _require(len(self.cuts) == len(self.nodes), f"cuts of {len(self.cuts)} of {len(self.nodes)} nodes")
         _require_unique("node", [node.id for node in self.nodes])

@@ -38,6 +38,7 @@ CONVERGENCE_SCHEMA = pa.schema(
     [
         pa.field("iteration", pa.int32(), nullable=False),
         pa.field("lower_bound", pa.float64(), nullable=False),
+        pa.field("lower_bound_kind", pa.string(), nullable=False),
         pa.field("upper_bound", pa.float64(), nullable=False),
         pa.field("upper_bound_std", pa.float64()),
         pa.field("upper_bound_kind", pa.string(), nullable=False),
@@ -157,6 +158,7 @@ def convergence_table(result: TrainingResult) -> pa.Table:
         {
             "iteration": record.iteration,
             "lower_bound": record.lower_bound,
+            "lower_bound_kind": record.lower_bound_kind,
             "upper_bound": record.upper_bound,
             "upper_bound_std": record.upper_bound_std,
             "upper_bound_kind": record.upper_bound_kind,
@@ -252,6 +254,8 @@ def _training_metadata(
         },
         "bounds": {
             "final_lower_bound": _finite(result.lower_bound),
+            "final_lower_bound_kind": result.lower_bound_kind,
+            "final_lower_bound_note": result.lower_bound_note,
             "final_upper_bound": _finite(result.upper_bound),
             "final_upper_bound_std": _finite(result.upper_bound_std),
             "final_upper_bound_kind": history[-1].upper_bound_kind,
@@ -290,5 +294,5 @@ def _utc(moment: datetime.datetime) -> str:
     return moment.astimezone(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -5,18 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from cobre.errors import CobreError
+from cobre.machine import NUMBA_THREADS_VARIABLE, number_of_threads, usable_cpus
 
 THREADS_VARIABLE = "COBRE_NUM_THREADS"
 SLURM_THREADS_VARIABLE = "SLURM_CPUS_PER_TASK"
-NUMBA_THREADS_VARIABLE = "NUMBA_NUM_THREADS"
 # Libraries below NumPy would start threads of their own beside ours; HiGHS is told by an option.
 _LIBRARY_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
-
-
-def usable_cpus() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def requested_threads(environment: Mapping[str, str] | None = None) -> int | None:
@@ -27,21 +21,14 @@ def requested_threads(environment: Mapping[str, str] | None = None) -> int | Non
     Raises
     ------
     CobreError
-        Kind ``IncompatibleSettings`` when the variable that decides does not hold a positive whole number.
+        Kind ``IncompatibleSettings`` when the variable that decides holds no positive whole number, or
+        one beyond :func:`cobre.machine.most_workers`.
     """
     variables = os.environ if environment is None else environment
     for name in (THREADS_VARIABLE, SLURM_THREADS_VARIABLE):
         text = variables.get(name, "").strip()
-        if not text:
-            continue
-        if not (text.isascii() and text.isdigit() and int(text) > 0):
-            raise CobreError(
-                "IncompatibleSettings",
-                f"the environment variable {name} must be a positive whole number, not {text!r}",
-                {"setting": name, "value": text},
-                f"set {name} to the number of threads, unset it, or give the number of threads yourself",
-            )
-        return int(text)
+        if text:
+            return number_of_threads(name, text)
     return None
 
 

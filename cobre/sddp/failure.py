@@ -14,7 +14,7 @@ from cobre.comm.status import error_from_status
 from cobre.errors import CobreError, SolverError
 from cobre.lp import StageTemplate, diagnose
 from cobre.lp.arrays import CutPool
-from cobre.lp.engine import CUTS_REFUSED, RIGHT_HAND_SIDE_REFUSED
+from cobre.lp.engine import CUTS_REFUSED, INFEASIBLE, RIGHT_HAND_SIDE_REFUSED
 from cobre.lp.highs import INFINITE
 from cobre.sddp import buffers as fields
 from cobre.sddp.agreement import raise_together
@@ -100,20 +100,23 @@ def solver_error(
     )
     rows = [f"{violation.row} by {violation.amount:.6g}" for violation in diagnosis.violations]
     shown = "; ".join(rows[:_NAMED_ROWS]) or "none found when solved from scratch"
+    first = "infeasible" if status == INFEASIBLE else "no solution in any attempt"
+    anew = f"not solved from scratch ({diagnosis.trouble})" if diagnosis.status is None else diagnosis.status
+    found = first if anew == first else f"{first}; from scratch: {anew}"
     return SolverError(
         f"the LP of stage {template.stage_id}, scenario {scenario}, opening {opening} ({_PHASES[phase]}, "
-        f"iteration {iteration + 1}) could not be solved: {diagnosis.status}; "
+        f"iteration {iteration + 1}) could not be solved: {found}; "
         f"rows that cannot hold: {shown}",
         stage=template.stage_id,
         iteration=iteration + 1,
         scenario=scenario,
         opening=opening,
-        solver_status=diagnosis.status,
+        solver_status=diagnosis.status or first,
         context={
             "phase": _PHASES[phase],
             "violated_rows": rows,
             "model_file": None if diagnosis.model_file is None else str(diagnosis.model_file),
-            "model_file_error": diagnosis.model_file_error,
+            "model_file_error": diagnosis.trouble,
             "state": [float(value) for value in state],
         },
         suggestion="look at the limits and inflows of the entities named; "

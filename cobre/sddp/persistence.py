@@ -54,6 +54,12 @@ if TYPE_CHECKING:
 KEEP_LAST = 3
 KEEP_LAST_OPTION = "keep_last"
 _FLATBUFFERS_MANIFEST = "manifest.bin"
+_HARMLESS = (
+    "hydros.initial_storage_hm3",
+    "solver",
+    *(f"training.{name}" for name in ("cost_scale_factor", "cut_selection", "enumerated", "forward_passes")),
+)
+"""Topics of a fingerprint, or their beginnings, that the validity of cuts does not depend on."""
 _NODES = "visited_state_nodes"
 """Array of a checkpoint: nodes of the archived states by (stage, state)."""
 
@@ -104,10 +110,14 @@ class Storage:
 
 @dataclass(frozen=True, eq=False)
 class LoadedCuts:
-    """Cuts that each node starts with, in $, and what to say of them."""
+    """Cuts that each node starts with, in $, and what to report of them.
+
+    ``certain``: they are known to lie nowhere above the future cost of the study.
+    """
 
     cuts: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]
     warnings: tuple[Problem, ...] = ()
+    certain: bool = True
 
 
 def state_entries(layout: StateLayout) -> tuple[StateEntry, ...]:
@@ -134,7 +144,8 @@ def warm_cuts(
     Parameters
     ----------
     fingerprint
-        Of the study, to name what differs from that of the policy; ``None`` on ranks that report nothing.
+        Of the study, to name what differs from that of the policy; ``None`` on ranks that report nothing,
+        which then take cuts of any study for certain.
 
     Raises
     ------
@@ -152,12 +163,15 @@ def warm_cuts(
     )
     adaptation = compatibility(policy, components, nodes, held)
     warnings = list(adaptation.notes)
+    certain = policy.lower_bound_kind == "bound"
     if not foreign and fingerprint is not None:
+        changes = differences(policy.fingerprint, fingerprint)
+        certain = certain and all(problem.context["topic"].startswith(_HARMLESS) for problem in changes)
         warnings += [
             replace(problem, suggestion="cuts stay valid only where the change makes later stages no cheaper")
-            for problem in differences(policy.fingerprint, fingerprint)
+            for problem in changes
         ]
-    return LoadedCuts(adapted_cuts(policy, adaptation), tuple(warnings))
+    return LoadedCuts(adapted_cuts(policy, adaptation), tuple(warnings), certain)
 
 
 def stored_policy(
@@ -207,6 +221,7 @@ def stored_policy(
         fingerprint=storage.fingerprint or study_fingerprint(case),
         started_from=storage.started_from,
         cost_scale_factor=cost_scale,
+        lower_bound_kind=history[-1].lower_bound_kind if history else "bound",
     )
 
 

@@ -21,6 +21,7 @@ from cobre.native import bind_address, compile_guard, inner_kernel, struct_addre
 from cobre.sddp.buffers import BuffersStruct
 from cobre.sddp.graph import GraphStruct
 from cobre.sddp.passes import run_worker
+from cobre.sddp.threads import launch_threads
 
 _SYMBOL = "cobre_run_phase"
 _SIGNATURE = types.void(types.int64, *[types.intp] * 6, types.int64, types.int64)
@@ -60,7 +61,7 @@ def bind_phases() -> Any:
     """
     if numba.config.DISABLE_JIT:
         return _entry
-    numba.get_num_threads()  # binds the names by which cached code calls Numba's threads
+    launch_threads()  # binds the names by which cached code calls Numba's threads
     with compile_guard("phases"):
         entry = cfunc(_SIGNATURE, cache=True)(_entry)
     bind_address(_SYMBOL, entry.address)

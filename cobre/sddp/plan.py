@@ -38,6 +38,7 @@ from cobre.sddp.persistence import (
 
 CHECKPOINTS = "checkpoints"
 """Folder of the checkpoints in the output directory."""
+_POSITIVE, _SEED = (1, 2**31 - 1), (0, 2**64 - 1)
 _SCHEDULE_FIELDS = frozenset(entry.name for entry in fields(CheckpointOptions))
 
 
@@ -68,15 +69,16 @@ class TrainingArguments:
             "keep_checkpoints": self.keep_checkpoints,
             **others,
         }
-        lowest = {**dict.fromkeys(positive, 1), "seed": 0}
+        ranges = {**dict.fromkeys(positive, _POSITIVE), "seed": _SEED}
         problems = [
             Problem(
                 "InvalidValue",
-                f"{name} must be a whole number, {lowest[name]} or more, not {value!r}",
+                f"{name} must be a whole number, {least} or more and at most {most}, not {value!r:.80}",
                 {"field": name, "value": value},
             )
             for name, value in {**positive, "seed": self.seed}.items()
-            if value is not None and not (_is_whole(value) and value >= lowest[name])
+            for least, most in [ranges[name]]
+            if value is not None and not (_is_whole(value) and least <= value <= most)
         ]
         for name, place in (("output", self.output), ("warm_start", self.warm_start)):
             if place is not None and place is not True and not isinstance(place, (str, os.PathLike)):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from cobre.case.model import PolicyMode
 from cobre.errors import Problem
 from cobre.lp.scaling import ScalingReport
+from cobre.policy_store import LowerBoundKind
 from cobre.sddp.policy import Policy
 from cobre.sddp.selection import SelectionRecord
 from cobre.sddp.timing import RankTiming, WorkerInfo
@@ -28,6 +29,9 @@ class IterationRecord:
     ----------
     iteration
         From 1.
+    lower_bound, lower_bound_kind
+        Value of the first stage with its cuts: a ``bound`` of the optimum, or an ``estimate`` where cuts may
+        lie above the future cost (tangent cuts of truncated inflow, or cuts that were made elsewhere).
     upper_bound, upper_bound_std
         Mean and standard deviation of the costs of this iteration's forward passes: a sample, not a bound,
         unless its kind is ``exact`` (all paths of the tree were taken).
@@ -64,6 +68,7 @@ class IterationRecord:
     cuts_removed: int = 0
     stage_costs: tuple[float, ...] = ()
     deterministic_upper_bound: float | None = None
+    lower_bound_kind: LowerBoundKind = "bound"
 
     @property
     def ci_95(self) -> float:
@@ -71,8 +76,10 @@ class IterationRecord:
         return _NORMAL_QUANTILE_95 * self.upper_bound_std / math.sqrt(self.forward_passes)
 
     @property
-    def gap_percent(self) -> float:
-        """Gap of this iteration in percent of the lower bound."""
+    def gap_percent(self) -> float | None:
+        """Gap of this iteration in percent of the lower bound; ``None`` where that is an estimate."""
+        if self.lower_bound_kind == "estimate":
+            return None
         return gap_percent(self.lower_bound, self.upper_bound)
 
 
@@ -111,10 +118,15 @@ class TrainingResult:
     """What training started from."""
     output: Path | None = None
     """Where the results are; ``None`` when they were not written."""
+    lower_bound_kind: LowerBoundKind = "bound"
+    """Whether the lower bound is one, or an estimate; see :class:`IterationRecord`."""
+    lower_bound_note: str | None = None
+    """Why it is an estimate."""
 
     def __repr__(self) -> str:
+        estimate = " (estimate)" if self.lower_bound_kind == "estimate" else ""
         return (
-            f"TrainingResult(iterations={self.iterations}, lower_bound={self.lower_bound!r}, "
+            f"TrainingResult(iterations={self.iterations}, lower_bound={self.lower_bound!r}{estimate}, "
             f"upper_bound={self.upper_bound!r}, termination_reason={self.termination_reason!r}, "
             f"ranks={self.ranks}, threads={self.threads}, policy_sha256={self.policy_sha256!r})"
         )
@@ -125,8 +137,10 @@ class TrainingResult:
         return "partial" if self.termination_reason == "graceful_shutdown" else "complete"
 
     @property
-    def gap_percent(self) -> float:
-        """Gap of the last iteration in percent of the lower bound."""
+    def gap_percent(self) -> float | None:
+        """Gap of the last iteration in percent of the lower bound; ``None`` where that is an estimate."""
+        if self.lower_bound_kind == "estimate":
+            return None
         return gap_percent(self.lower_bound, self.upper_bound)
 
     @property
@@ -136,7 +150,7 @@ class TrainingResult:
         ``None`` without such a bound. The optimum over the opening tree lies between the two.
         """
         bound = self.deterministic_bound
-        if bound is None or math.isinf(bound.value):
+        if bound is None or math.isinf(bound.value) or self.lower_bound_kind == "estimate":
             return None
         return gap_percent(self.lower_bound, bound.value)
 

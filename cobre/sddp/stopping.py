@@ -97,7 +97,12 @@ def _mean_stage_costs(records: Sequence[IterationRecord]) -> list[float]:
 
 
 def _is_closed(rule: GapRule, record: IterationRecord) -> bool:
-    """Compare the bounds: upper end of the confidence interval where the upper bound is a sample."""
+    """Compare the bounds: upper end of the confidence interval where the upper bound is a sample.
+
+    Where the lower one is an estimate there is no gap.
+    """
+    if record.lower_bound_kind == "estimate":
+        return False
     upper = record.upper_bound
     if rule.bound == "deterministic" and record.deterministic_upper_bound is not None:
         upper = record.deterministic_upper_bound

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.case.model import Case
 from cobre.errors import CobreError, OutputError, Problem, ValidationError
-from cobre.sddp.cpus import requested_threads, threads_of_ranks, usable_cpus
+from cobre.machine import check_compiler, check_process, check_workers, usable_cpus
+from cobre.sddp.cpus import requested_threads, threads_of_ranks
 
 if TYPE_CHECKING:
     from cobre.comm import Communicator
@@ -138,11 +139,20 @@ class Study:
             iterations, seed, output, resume, warm_start, checkpoint_every, keep_checkpoints, force
         )
         options.check(ranks=ranks, threads=threads)
+        check_workers(ranks, threads)
+        check_process(threads or 1)
+        check_compiler()
+        _check_collaborators(
+            communicator, ranks, on_start=on_start, on_iteration=on_iteration, on_trained=on_trained
+        )
         if ranks > 1 and backend != "local":
-            from cobre.sddp.workers import train_on_ranks
+            from cobre.sddp.workers import check_backend, train_on_ranks
 
+            check_backend(backend)
             refuse_nested_job(ranks)
-            plan = make_plan(self._case, options, ranks, threads or threads_of_ranks(ranks))
+            threads = threads or threads_of_ranks(ranks)
+            check_workers(ranks, threads)
+            plan = make_plan(self._case, options, ranks, threads)
             _call(on_start, plan)
             result = _placed(plan, train_on_ranks(plan, backend=backend, on_iteration=on_iteration))
             _call(on_trained, result)
@@ -188,6 +198,23 @@ def _loaded(case: Any) -> Case:
         "give the directory that holds config.json, or what cobre.load_case returns",
     )
     raise ValidationError([problem], source="arguments")
+
+
+def _check_collaborators(communicator: Any, ranks: int, **callbacks: Any) -> None:
+    """Refuse what would be noticed only once training is under way, or not at all."""
+    problems = [
+        Problem("InvalidValue", f"{name} must be a function, not {value!r:.80}", {"field": name})
+        for name, value in callbacks.items()
+        if value is not None and not callable(value)
+    ]
+    if communicator is not None and not (hasattr(communicator, "rank") and hasattr(communicator, "size")):
+        text = f"communicator must be what cobre.comm.create_communicator returns, not {communicator!r:.80}"
+        problems.append(Problem("InvalidValue", text, {"field": "communicator"}))
+    elif communicator is not None and ranks > 1:
+        text = f"communicator and ranks={ranks} exclude each other: it has its own number of ranks"
+        problems.append(Problem("InvalidValue", text, {"field": "communicator"}, "leave ranks out"))
+    if problems:
+        raise ValidationError(problems, source="arguments")
 
 
 def _call(function: Callable[[Any], object] | None, value: Any) -> None:

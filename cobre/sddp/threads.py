@@ -6,10 +6,30 @@ import threading
 
 import numba
 
-from cobre.errors import Problem, ValidationError
+from cobre.errors import CobreError, Problem, ValidationError
 
 kernel_lock = threading.Lock()
 """Held while a parallel kernel runs: Numba's fallback threading layer cannot be entered twice."""
+
+
+def launch_threads() -> None:
+    """Start Numba's threads, as many as it was loaded with, unless they run.
+
+    Raises
+    ------
+    CobreError
+        Kind ``IncompatibleSettings`` when Numba has no threading layer as ``NUMBA_THREADING_LAYER`` asks for.
+    """
+    try:
+        numba.get_num_threads()
+    except ValueError as error:
+        layer = numba.config.THREADING_LAYER
+        raise CobreError(
+            "IncompatibleSettings",
+            f"Numba cannot start threads with NUMBA_THREADING_LAYER={layer}: {' '.join(str(error).split())}",
+            {"setting": "NUMBA_THREADING_LAYER", "value": layer},
+            "unset NUMBA_THREADING_LAYER, or set it to workqueue",
+        ) from None
 
 
 def use_threads(count: int) -> None:

@@ -21,6 +21,7 @@ from cobre.lp import arrays as lp_arrays
 from cobre.lp.highs import HighsModel
 from cobre.native import compile_guard
 from cobre.policy_files import boundary_cuts, future_cost_floor
+from cobre.policy_store import LowerBoundKind
 from cobre.sddp import buffers as fields
 from cobre.sddp import timing
 from cobre.sddp.agreement import failing_together, gather_rows, require_same_study
@@ -39,7 +40,7 @@ from cobre.sddp.sharing import memory_bytes, share_stage_lps, shared_cut_pool
 from cobre.sddp.stopping import StoppingRules
 from cobre.sddp.threads import kernel_lock, use_threads
 from cobre.sddp.timing import RankTiming, WorkerInfo, iteration_timings, worker_infos
-from cobre.sddp.upper_bound import UpperBoundEvaluator
+from cobre.sddp.upper_bound import UpperBoundEvaluator, not_convex
 from cobre.sddp.visited import VisitedStates
 from cobre.stochastic import OpeningTree, build_opening_tree, make_sampler
 
@@ -77,6 +78,12 @@ def train_together(
         return _Session(plan, comm, resources).run(on_iteration)
 
 
+TANGENT_CUTS = (
+    "tangent cuts of truncated inflow; modeling.inflow_non_negativity.truncation_cuts: valid gives a bound"
+)
+FOREIGN_CUTS = "training started with cuts that another study, or another program, made"
+
+
 class _Session:
     """One training run on this rank: the arrays, the LP objects and the loop."""
 
@@ -87,17 +94,20 @@ class _Session:
         self.selection: list[SelectionRecord] = []
         self.cuts_removed = 0
         self.began = time.perf_counter()
-        self.entry = entry_of(comm.backend)
         self.timings: list[RankTiming] = []
         # What compiles is guarded, so that processes starting together compile once. Ranks that wait for each
         # other must do so outside, or one would wait for the lock and hold up its holder.
         with failing_together(comm), compile_guard("study"):
+            self.entry = entry_of(comm.backend)
             use_threads(self.threads)
             self._build()
         require_same_study(comm, *self._study_facts())
+        self.lower_bound_note = self._agreed_note()
         self._allocate(resources)
         with failing_together(comm):
             self.history = self.checkpointer.restore()
+        if self.lower_bound_note is None and self.history and self.history[-1].lower_bound_kind == "estimate":
+            self.lower_bound_note = FOREIGN_CUTS
         if self.storage.resume_from is not None:
             require_same_study(comm, self.pool.num_cuts, self.pool.intercept, self.pool.active)
         with compile_guard(f"train-{comm.backend}"):
@@ -120,6 +130,18 @@ class _Session:
         if self.storage.warm_start is not None:
             source, fingerprint = self.storage.warm_start, self.storage.fingerprint
             self.warm = warm_cuts(source, case, self.layout, self.templates, fingerprint)
+
+    def _agreed_note(self) -> str | None:
+        """Return why the lower bound is but an estimate, or ``None``; the same on all ranks."""
+        if self.case.training.truncation_cuts == "tangent" and not_convex(self.templates) is not None:
+            return TANGENT_CUTS
+        uncertain = self.warm is not None and not self.warm.certain
+        return FOREIGN_CUTS if gather_rows(self.comm, np.array([uncertain], np.float64)).any() else None
+
+    @property
+    def lower_bound_kind(self) -> LowerBoundKind:
+        """Whether cuts are known to lie below the future cost."""
+        return "bound" if self.lower_bound_note is None else "estimate"
 
     def _study_facts(self) -> tuple[Any, ...]:
         """Return everything that the ranks must have in common."""
@@ -247,6 +269,8 @@ class _Session:
             seed=self.tree.seed,
             policy=policy,
             policy_sha256=policy.sha256(),
+            lower_bound_kind=self.lower_bound_kind,
+            lower_bound_note=self.lower_bound_note,
             history=tuple(history),
             scaling=self.scaling,
             selection=tuple(self.selection),
@@ -328,6 +352,7 @@ class _Session:
             upper_bound=float(outcome[fields.UPPER_BOUND]),
             upper_bound_std=float(outcome[fields.UPPER_BOUND_STD]),
             upper_bound_kind="exact" if self.case.training.enumerated else "statistical",
+            lower_bound_kind=self.lower_bound_kind,
             forward_passes=self.passes,
             cuts_added=cuts - cuts_before,
             cuts_active=cuts - self.cuts_removed,

@@ -26,6 +26,25 @@ AFTER_A_LOSS: Final = (
 _BACKENDS = ("auto", "shm", "tcp")
 
 
+def check_backend(backend: str) -> None:
+    """Refuse a backend whose ranks cannot be started from here.
+
+    Raises
+    ------
+    CobreError
+        Kind ``IncompatibleSettings``.
+    """
+    if backend not in _BACKENDS:
+        raise CobreError(
+            "IncompatibleSettings",
+            f"ranks that talk by {backend!r} cannot be started from here",
+            {"setting": "backend", "requested_value": backend, "available_backends": list(_BACKENDS)},
+            "use shm or tcp; an MPI job is started by mpiexec"
+            if backend == "mpi"
+            else "use shm or tcp, or one rank",
+        )
+
+
 def train_on_ranks(
     plan: TrainingPlan, *, backend: str = "auto", on_iteration: OnIteration | None = None
 ) -> TrainingResult:
@@ -45,18 +64,7 @@ def train_on_ranks(
     ------
     WorkerError
         When a rank fails; ``inner`` is what it raised.
-    CobreError
-        Kind ``IncompatibleSettings`` when the backend's ranks cannot be started from here.
     """
-    if backend not in _BACKENDS:
-        raise CobreError(
-            "IncompatibleSettings",
-            f"ranks that talk by {backend!r} cannot be started from here",
-            {"setting": "backend", "requested_value": backend, "available_backends": list(_BACKENDS)},
-            "use shm or tcp; an MPI job is started by mpiexec"
-            if backend == "mpi"
-            else "use shm or tcp, or one rank",
-        )
     try:
         results = launch(
             _train_rank,

@@ -80,6 +80,14 @@ def test_historical_scheme_needs_a_history(tmp_path: Path, edit: Any, field: str
     assert "inflow_history" in problem.message
 
 
+def test_a_billion_passes_are_refused_by_name(tmp_path: Path) -> None:
+    edit = put("training.selection", {"method": "sampled", "forward_passes": 10**9})
+    problem = only(
+        write_case(tmp_path, config=edit), "InvalidValue", field="training.selection.forward_passes"
+    )
+    assert "1000000" in problem.message
+
+
 def test_schemes_are_kept_by_class(tmp_path: Path) -> None:
     def edit(file: dict) -> None:
         file["training"]["scenario_source"] = {"seed": -7, "load": {"scheme": "out_of_sample"}}

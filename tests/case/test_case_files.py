@@ -23,7 +23,9 @@ def test_missing_file(tmp_path: Path, name: str) -> None:
 
 
 def test_empty_directory_reports_the_eight_files(tmp_path: Path) -> None:
-    assert [problem.context["file"] for problem in errors_of(tmp_path)] == list(layout.REQUIRED)
+    problems = errors_of(tmp_path)
+    assert [problem.context["file"] for problem in problems] == list(layout.REQUIRED)
+    assert "cobre init" in (problems[0].suggestion or "")
 
 
 def test_case_directory_does_not_exist(tmp_path: Path) -> None:
@@ -35,6 +37,11 @@ def test_case_directory_does_not_exist(tmp_path: Path) -> None:
 def test_case_directory_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("")
     assert "is not a directory" in only(tmp_path / "x", "FileNotFound").message
+
+
+def test_a_file_of_a_case_leads_to_its_directory(tmp_path: Path) -> None:
+    case = write_case(tmp_path / "mine")
+    assert str(case) in (only(case / "config.json", "FileNotFound").suggestion or "")
 
 
 @pytest.mark.parametrize("path", ["a\0b", "x" * 5000])

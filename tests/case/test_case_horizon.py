@@ -111,8 +111,21 @@ def test_pre_study_stages_may_have_statistics(tmp_path: Path) -> None:
             table[name].append(value)
 
     assert warnings_of(write_case(tmp_path / "a", stages=pre_study(-1), inflow=edit)) == []
-    warnings = warnings_of(write_case(tmp_path / "b", inflow=edit))
-    assert "stage -1 are ignored" in pick(warnings, "SemanticAmbiguity").message
+
+
+def test_rows_of_inflow_models_may_count_periods_back_from_the_first_stage(tmp_path: Path) -> None:
+    """Stage -1 is the period before the study, also without an entry in pre_study_stages, as in exports."""
+
+    def edit(table: dict) -> None:
+        for name, value in (("hydro_id", 1), ("stage_id", -1), ("mean_m3s", 5.0), ("std_m3s", 1.0)):
+            table[name].append(value)
+
+    path = write_case(tmp_path, inflow=edit)
+    assert warnings_of(path) == []
+    before = load(path).scenarios.pre_study
+    assert before is not None
+    assert before.stage_id.tolist() == [-1]
+    assert before.mean_m3s[0, 0] == 5.0
 
 
 def test_pre_study_faults(tmp_path: Path) -> None:

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from case_builder import errors_of, only, pick, warnings_of, write_case
 from test_case_horizon import MONTHS
 
 from cobre.case import check, load
+from cobre.stochastic.par import inflow_model
 
 AR = "scenarios/inflow_ar_coefficients.parquet"
 ANNUAL = "scenarios/inflow_annual_component.parquet"
@@ -75,8 +77,13 @@ def test_autoregressive_models(tmp_path: Path) -> None:
     ],
 )
 def test_coefficient_faults(tmp_path: Path, columns: dict, kind: str, context: dict) -> None:
-    path = write_case(tmp_path, stages=with_months, extra={AR: coefficients(**columns)})
-    only(path, kind, file=AR, **context)
+    files = {AR: coefficients(**columns)}
+    only(
+        write_case(tmp_path, stages=with_months, initial=observed(DECEMBER), extra=files),
+        kind,
+        file=AR,
+        **context,
+    )
 
 
 def test_implied_correlation_builds_up_over_stages(tmp_path: Path) -> None:
@@ -170,6 +177,8 @@ def test_history(tmp_path: Path) -> None:
         assert found.value_m3s.tolist() == [1.0, 2.0, 1.5, 3.0, 4.0, 5.0]
         assert found.start.astype(str).tolist()[:3] == ["2023-01-01", "2023-02-01", "2023-03-01"]
         assert case.scenarios.estimation_path == "partial_estimation"
+        # The history also gives the correlation of noise.
+        assert case.summary().uncertainty["inflow"].startswith("correlated normal noise")
     case = load(write_case(tmp_path / "d", stages=with_months, inflow=None, extra={HISTORY: whole}))
     assert case.scenarios.estimation_path == "full_estimation"
     assert case.summary().uncertainty["inflow"] == "noise as in the history at 2 hydros (saa)"
@@ -178,8 +187,42 @@ def test_history(tmp_path: Path) -> None:
 
 
 def test_a_season_of_the_study_without_observations_is_found_at_load(tmp_path: Path) -> None:
-    errors = errors_of(write_case(tmp_path, stages=with_months, extra={HISTORY: history()}))
-    pick(errors, "BusinessRuleViolation", file=HISTORY, entity="hydro 4 (LOWER)", value=1)
+    path = write_case(tmp_path / "a", stages=with_months, inflow=None, extra={HISTORY: history()})
+    pick(errors_of(path), "BusinessRuleViolation", file=HISTORY, entity="hydro 4 (LOWER)", value=1)
+    # With statistics given, its inflow there has them and does not depend on earlier inflow.
+    case = load(write_case(tmp_path / "b", stages=with_months, extra={HISTORY: history()}))
+    model = inflow_model(case)
+    assert (model.order[1:, 1] == 0).all()
+    note = pick(model.notes, "ModelQuality", file=HISTORY, entity="hydro 4 (LOWER)", value=1)
+    assert "does not depend on earlier inflow" in note.message
+
+
+def test_a_plant_without_history_has_the_statistics_that_are_given(tmp_path: Path) -> None:
+    """Order 0 and a warning; only without statistics is there nothing to go by."""
+    rows = [at for at, number in enumerate(whole_history()["hydro_id"]) if number == 1]
+    table = {name: [column[at] for at in rows] for name, column in whole_history().items()}
+    path = write_case(tmp_path / "a", stages=with_months, extra={HISTORY: table})
+    warning = pick(warnings_of(path), "ModelQuality", file=HISTORY, rule="5b.19", value="4")
+    assert warning.context["entity"] == "hydro 4"
+    case = load(path)
+    model = inflow_model(case)
+    assert (model.order[:, 1] == 0).all()
+    assert (model.sigma_m3s[:, 1] == case.scenarios.inflow_std_m3s[:, 1]).all()
+    path = write_case(tmp_path / "b", stages=with_months, inflow=None, extra={HISTORY: table})
+    pick(errors_of(path), "BusinessRuleViolation", file=HISTORY, rule="5b.19", value="4")
+
+
+def test_a_history_without_rows_is_refused(tmp_path: Path) -> None:
+    empty: dict[str, Any] = {
+        "hydro_id": pa.array([], pa.int32()),
+        "start_date": pa.array([], pa.date32()),
+        "end_date": pa.array([], pa.date32()),
+        "value_m3s": pa.array([], pa.float64()),
+    }
+    path = write_case(tmp_path, stages=with_months, extra={HISTORY: pa.table(empty)})
+    assert "remove the file" in str(
+        only(path, "BusinessRuleViolation", file=HISTORY, rule="5b.19").suggestion
+    )
 
 
 def test_a_year_of_few_digits_is_refused(tmp_path: Path) -> None:
@@ -201,7 +244,6 @@ DAY = datetime.date(2023, 1, 15)
             {"field": "start_date[row 1]"},
         ),
         ({"hydro_id": [1, 1, 9]}, "InvalidReference", {"value": 9}),
-        ({"hydro_id": [1, 1, 1]}, "BusinessRuleViolation", {"rule": "5b.19", "value": "4"}),
         ({"start_date": [1, 2, 3]}, "SchemaViolation", {"field": "start_date"}),
         ({"start_date": [None, DAY, DAY]}, "InvalidValue", {"field": "start_date"}),
         ({"value_m3s": [1.0, None, 1.0]}, "InvalidValue", {"field": "value_m3s[row 1]"}),

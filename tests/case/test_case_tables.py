@@ -172,12 +172,13 @@ def test_unknown_entity(tmp_path: Path) -> None:
 
 def test_other_stages_are_ignored_with_a_warning(tmp_path: Path) -> None:
     def edit(table: dict) -> None:
-        for number in (-1, 7):
+        # Stage -1 is the period before the study: a row of it counts.
+        for number in (-1, -2000, 7):
             for name, cell in {"hydro_id": 1, "stage_id": number, "mean_m3s": 1.0, "std_m3s": 1.0}.items():
                 table[name].append(cell)
 
     warnings = warnings_of(write_case(tmp_path, inflow=edit))
-    pick(warnings, "SemanticAmbiguity", file=INFLOW, field="stage_id", value="-1, 7")
+    pick(warnings, "SemanticAmbiguity", file=INFLOW, field="stage_id", value="-2000, 7")
 
 
 def test_duplicate_row(tmp_path: Path) -> None:

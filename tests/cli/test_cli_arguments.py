@@ -52,8 +52,15 @@ def test_wrong_arguments_as_json(capsys):
     envelope = strict_json(capsys.readouterr().out)
     check_envelope(envelope, "train", 1)
     assert envelope["errors"][0]["kind"] == "InvalidArgument"
-    assert envelope["errors"][0]["context"] == {"field": "--threads"}
+    assert envelope["errors"][0]["context"] == {"field": "--threads", "value": "0"}
     assert envelope["data"] is None
+
+
+def test_a_wrong_choice_is_shown_with_its_value(capsys):
+    assert main(["train", "case", "--backend=smh"]) == 1
+    shown = capsys.readouterr().err
+    assert "--backend = smh" in shown
+    assert "'--backend': 'smh' is not one of 'auto', 'shm'" in shown
 
 
 def test_wrong_arguments_as_json_lines(capsys):
@@ -81,11 +88,12 @@ def test_help_tells_the_exit_codes(command, capsys):
     assert "130" in text
 
 
-@pytest.mark.parametrize("command", ["train", "launch", None])
+@pytest.mark.parametrize("command", ["train", "launch", "init", None])
 def test_help_shows_flags_without_a_type(command, capsys):
     assert main([*filter(None, [command]), "--help"]) == 0
     text = capsys.readouterr().out
     assert "bool" not in text.lower()
+    assert "range>" not in text
     if command == "launch":
         assert "Put [rank] before each line" in text
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from cli_helpers import check_envelope, copy_example, snapshot, strict_json
+from cli_helpers import check_envelope, copy_example, run, snapshot, strict_json
 
 from cobre.cli import main
 from cobre.cli.environment import default_threads
@@ -24,7 +24,7 @@ def test_threads_come_from_the_environment():
     assert default_threads({"COBRE_NUM_THREADS": "", "SLURM_CPUS_PER_TASK": "4"}) == 4
 
 
-@pytest.mark.parametrize("text", ["two", "0", "-1", "1.5", "\u0662", "1e3"])
+@pytest.mark.parametrize("text", ["two", "0", "-1", "1.5", "\u0662", "1e3", "100000000", "9" * 5000])
 def test_threads_that_are_no_number_are_refused(text):
     with pytest.raises(ConfigurationError, match="COBRE_NUM_THREADS"):
         default_threads({"COBRE_NUM_THREADS": text})
@@ -39,6 +39,50 @@ def test_bad_environment_exits_2(tmp_path, monkeypatch, capsys):
     check_envelope(envelope, "train", 2)
     assert envelope["errors"][0]["context"] == {"setting": "COBRE_NUM_THREADS", "value": "many"}
     assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "variable", "value"),
+    [
+        (["train"], "COBRE_HIGHS_LIB", "/etc/passwd"),
+        (["validate"], "COBRE_HIGHS_LIB", "/no/such/file"),
+        (["train"], "NUMBA_NUM_THREADS", "0"),
+        (["stochastic"], "NUMBA_NUM_THREADS", "x"),
+        (["train"], "NUMBA_THREADING_LAYER", "xyz"),
+        (["train", "--ranks", "2"], "NUMBA_THREADING_LAYER", "xyz"),
+        (["train"], "NUMBA_DISABLE_JIT", "1"),
+    ],
+)
+def test_a_variable_that_keeps_libraries_from_loading_exits_2(tmp_path, command, variable, value):
+    case = copy_example(tmp_path)
+    before = snapshot(tmp_path)
+    finished = run(*command, case, "--output-format", "json", **{variable: value})
+    assert "Traceback" not in finished.stderr
+    envelope = strict_json(finished.stdout)
+    check_envelope(envelope, command[0], 2)
+    (problem,) = envelope["errors"]
+    assert variable in problem["message"]
+    assert problem["context"] == {"setting": variable, "value": value}
+    assert variable in problem["suggestion"]
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [(["--threads", "100000"], "threads"), (["--ranks", "100000"], "ranks")],
+)
+def test_more_workers_than_can_start_exit_1(tmp_path, capsys, options, field):
+    case = copy_example(tmp_path)
+    assert main(["train", str(case), *options, "--output-format", "json"]) == 1
+    (problem,) = strict_json(capsys.readouterr().out)["errors"]
+    assert problem["context"] == {"field": field, "value": 100000}
+    assert problem["suggestion"]
+
+
+def test_threads_of_numba_give_way_to_the_threads_asked_for(tmp_path):
+    case = copy_example(tmp_path)
+    options = ["--threads", 2, "--iterations", 1, "--quiet"]
+    assert run("train", case, *options, NUMBA_NUM_THREADS="1").returncode == 0
 
 
 def test_an_option_outranks_the_environment(tmp_path, monkeypatch, capsys):

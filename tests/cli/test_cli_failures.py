@@ -11,6 +11,7 @@ from cli_helpers import check_envelope, copy_example, edit_json, strict_json
 
 from cobre.cli import main
 from cobre.cli.exit_codes import ExitCode, exit_code_of
+from cobre.comm.errors import InitializationFailed
 from cobre.errors import CobreError, OutputError, Problem, ValidationError
 
 
@@ -96,3 +97,5 @@ def test_exit_code_of_errors():
     assert exit_code_of(both) is ExitCode.INPUT
     assert exit_code_of(CobreError("UnsafeCacheDirectory", "no")) is ExitCode.CONFIGURATION
     assert exit_code_of(CobreError("MpiError", "no")) is ExitCode.RUNTIME
+    no_segment = InitializationFailed("shm", "no", setting="/dev/shm")
+    assert exit_code_of(no_segment) is ExitCode.CONFIGURATION

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cli_helpers import copy_example, run, strict_json
 
-from cobre.sddp.cpus import usable_cpus
+from cobre.machine import usable_cpus
 
 
 def test_more_threads_than_processors_give_the_same_policy(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ import shutil
 
 import pytest
 from cli_helpers import check_envelope, copy_example, run, strict_json
+from uncertain_cases import estimated_documents
 
+import cobre.case
 from cobre.cli import main
 
 
@@ -65,3 +67,13 @@ def test_nothing_is_compiled(tmp_path, options):
     assert done.returncode == 0
     assert not [path for path in cache.rglob("*") if path.suffix in (".nbi", ".nbc", ".so")]
     shutil.rmtree(cache, ignore_errors=True)
+
+
+def test_notes_on_the_inflow_model_are_warnings(tmp_path, capsys):
+    """What training would warn of: here, coefficients of a short history that no stationary series has."""
+    cobre.case.build(estimated_documents(years=4, annual=True)).save(tmp_path / "case")
+    assert main(["validate", str(tmp_path / "case"), "--no-lp", "--output-format", "json"]) == 0
+    envelope = strict_json(capsys.readouterr().out)
+    fields = [warning["context"].get("field") for warning in envelope["warnings"]]
+    assert "residual_ratio" in fields
+    assert envelope["summary"]["warning_count"] == len(fields)

@@ -17,7 +17,7 @@ import launch_functions
 import numpy as np
 import pytest
 
-from cobre.comm import BackendNotAvailable, InvalidBackend
+from cobre.comm import BackendNotAvailable, InitializationFailed, InvalidBackend
 from cobre.comm.launch import launch, progress
 from cobre.comm.processes import cpu_slices, scrubbed
 from cobre.comm.transports import ShmTransport, TcpTransport
@@ -128,6 +128,15 @@ def test_large_results_and_progress_are_drained_meanwhile():  # API-06, API-08
     for rank in range(2):
         assert [turn for who, turn in seen if who == rank] == list(range(50))
     assert len(seen) == 100
+
+
+def test_a_machine_without_shared_memory_is_named_with_the_way_out(monkeypatch, tmp_path):
+    monkeypatch.setattr("cobre.comm.transports._SEGMENT_DIRECTORY", str(tmp_path / "missing"))
+    with pytest.raises(InitializationFailed, match="No such file") as caught:
+        launch(launch_functions.add_ranks, 2, backend="shm")
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert error.context["setting"] == error.setting == str(tmp_path / "missing")
+    assert "tcp" in error.suggestion
 
 
 def test_progress_outside_of_a_launch_does_nothing():

@@ -164,7 +164,7 @@ def test_unknown(monkeypatch, name):
     assert caught.value.requested == name
     assert caught.value.available == ("mpi", "tcp", "shm", "local")
     monkeypatch.setenv("COBRE_COMM_BACKEND", name)
-    with pytest.raises(InvalidBackend):
+    with pytest.raises(InvalidBackend, match="that COBRE_COMM_BACKEND asks for"):
         create_communicator()
 
 

@@ -44,8 +44,23 @@ def test_an_unwritable_file_does_not_hide_the_diagnosis(tmp_path):
         template, np.zeros(0), np.zeros((0, 1)), np.array([100.0]), template.opening_values[0], target
     )
     assert report.model_file is None
-    assert report.model_file_error
+    assert report.trouble
     assert report.violations
+
+
+def test_what_fails_while_an_lp_is_explained_is_part_of_the_diagnosis(tmp_path):
+    case = dry_study()
+    template = build_templates(case, build_opening_tree(case))[1]
+    report = diagnose(
+        template,
+        np.zeros(0),
+        np.zeros((0, 1)),
+        np.array([np.nan]),
+        template.opening_values[0],
+        tmp_path / "lp",
+    )
+    assert (report.status, report.violations, report.model_file) == (None, (), None)
+    assert report.trouble
 
 
 def test_a_model_is_freed_once():

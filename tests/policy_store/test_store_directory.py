@@ -368,6 +368,10 @@ def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(ValidationError) as found:
         read_policy_directory(tmp_path / "none")
     assert found.value.kind == "FileNotFound"
+    assert found.value.message.endswith("none is no directory")
+    (tmp_path / "none").mkdir()
+    with pytest.raises(ValidationError, match=r"manifest.json does not exist"):
+        read_policy_directory(tmp_path / "none")
 
 
 def test_policy_is_replaced_whole(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +11,18 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 from studies import cascade_study
 
 import cobre
+from cobre.cli.train_report import result_data, show_result
+from cobre.cli.views import progress_fields
 from cobre.errors import OutputError
 from cobre.policy_store import read_policy_directory
 from cobre.results import read_convergence, read_metadata, training, write_training
 from cobre.sddp import Policy, TrainingResult
 from cobre.sddp.progress import IterationRecord
+from cobre.sddp.timing import WorkerInfo
 
 BEGAN = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.timezone.utc)
 ENDED = BEGAN + datetime.timedelta(seconds=90)
@@ -106,6 +111,7 @@ def test_files_and_convergence(tmp_path, case, result):
     assert table.to_pylist()[1] == {
         "iteration": 2,
         "lower_bound": 20.0,
+        "lower_bound_kind": "bound",
         "upper_bound": 50.0,
         "upper_bound_std": 5.0,
         "upper_bound_kind": "statistical",
@@ -119,6 +125,32 @@ def test_files_and_convergence(tmp_path, case, result):
         "forward_passes": 2,
         "lp_solves": 9,
     }
+
+
+def test_an_estimate_is_called_one_wherever_it_is_written(tmp_path, case, result):
+    history = tuple(replace(record, lower_bound_kind="estimate") for record in result.history)
+    result = replace(
+        result, history=history, lower_bound_kind="estimate", lower_bound_note="cuts of another study"
+    )
+    write_training(tmp_path, case, result, BEGAN, ENDED, "complete")
+    rows = read_convergence(tmp_path).to_pylist()
+    assert [(row["lower_bound_kind"], row["gap_percent"]) for row in rows] == [("estimate", None)] * 2
+    metadata = read_metadata(tmp_path)
+    assert metadata["bounds"]["final_lower_bound_kind"] == "estimate"
+    assert metadata["bounds"]["final_lower_bound_note"] == "cuts of another study"
+    assert metadata["convergence"]["final_gap_percent"] is None
+    assert read_policy_directory(tmp_path / "policy").lower_bound_kind == "estimate"
+    data = result_data(case, result)
+    assert (data["lower_bound_kind"], data["gap_percent"]) == ("estimate", None)
+    fields = progress_fields(history[0])
+    assert (fields["lower_bound_kind"], fields["gap"], fields["gap_percent"]) == ("estimate", None, None)
+    screen = Console(file=io.StringIO(), width=200)
+    own = WorkerInfo(0, 9.0, "local", "here", 1.0, 1.0, 1.0, 0.0, 0.0, 9, 2, 2**20, 0)
+    show_result(screen, case, replace(result, workers=(own,)))
+    shown = screen.file.getvalue()
+    assert "estimate" in shown
+    assert "no lower bound: cuts of another study" in shown
+    assert " gap" not in shown
 
 
 def test_types_are_those_of_the_format():

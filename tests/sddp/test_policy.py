@@ -1,8 +1,10 @@
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from cobre.errors import ValidationError
 from cobre.sddp import Policy
 
 
@@ -25,6 +27,29 @@ def test_future_cost_is_the_highest_cut_or_the_floor(policy):
     assert policy.evaluate(0, np.array([1.0, 0.0])) == 17.0
     assert policy.evaluate(0, np.array([6.0, 0.0])) == 4.0
     assert policy.evaluate(1, np.array([6.0, 0.0])) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("stage", "state", "text"),
+    [
+        (
+            0,
+            np.zeros(1),
+            r"state must be 2 numbers (hydro_storage[a], hydro_storage[b]), but its shape is (1,)",
+        ),
+        (0, "abc", "state must be a sequence of numbers"),
+        (0, [np.nan, 1.0], "state must be finite numbers"),
+        (2, np.zeros(2), "stage must be a position from 0 to 1, not 2"),
+        (0.5, np.zeros(2), "stage must be a position from 0 to 1, not 0.5"),
+    ],
+)
+def test_a_point_the_policy_does_not_have_is_named(policy, stage, state, text):
+    with pytest.raises(ValidationError, match=re.escape(text)):
+        policy.evaluate(stage, state)
+
+
+def test_a_policy_is_shown_by_its_size(policy):
+    assert repr(policy) == "Policy(2 nodes, 2 state components, 2 cuts)"
 
 
 def test_digest_sees_every_bit(policy):

@@ -170,6 +170,28 @@ def test_a_warm_start_begins_where_the_policy_ended(tmp_path, kind):
     # The other format has no place for the floor under the cuts but one more cut.
     assert loaded == [count + (kind == "flatbuffers") for count in kept]
     assert warm.history[0].iteration == 1
+    # Of cuts that another program wrote nothing is known.
+    assert warm.lower_bound_kind == ("bound" if kind == "directory" else "estimate")
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_cuts_of_another_study_give_an_estimate_from_then_on(tmp_path, ranks):
+    case = study()
+    first = train(case, iterations=3)
+    policy = tmp_path / "policy"
+    write_policy_directory(policy, stored_policy(case, first.policy, first.history, first.seed, 1.0))
+    more_water = replace(case, hydros=tuple(replace(hydro, initial_storage_hm3=1.0) for hydro in case.hydros))
+    assert train(more_water, iterations=1, warm_start=policy).lower_bound_kind == "bound"
+    load = replace(case.scenarios, load_mean_mw=0.5 * case.scenarios.load_mean_mw)
+    other = replace(case, scenarios=load)
+    warm = train(other, iterations=1, warm_start=policy, ranks=ranks, output=tmp_path / "kept")
+    assert warm.lower_bound > train(other, iterations=20).lower_bound
+    assert (warm.lower_bound_kind, warm.gap_percent) == ("estimate", None)
+    resumed = train(other, iterations=2, **resumed_from(tmp_path / "kept"))
+    assert (resumed.lower_bound_kind, resumed.lower_bound_note) == ("estimate", warm.lower_bound_note)
+    stored = stored_policy(other, resumed.policy, resumed.history, resumed.seed, 1.0)
+    write_policy_directory(tmp_path / "later", stored)
+    assert train(other, iterations=1, warm_start=tmp_path / "later").lower_bound_kind == "estimate"
 
 
 def test_a_warm_started_run_can_be_resumed(tmp_path):

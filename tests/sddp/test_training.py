@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from studies import cascade_study, dry_study, with_training
 
+from cobre.comm.local import LocalCommunicator
 from cobre.errors import SolverError, ValidationError
 from cobre.sddp import train
 
@@ -38,6 +39,7 @@ def test_result_tells_what_was_done():
     assert 0.0 <= result.compile_time_ms <= result.total_time_ms
     assert [record.iteration for record in result.history] == [1, 2]
     record = result.history[-1]
+    assert len(repr(result)) < 300
     assert record.ci_95 == pytest.approx(1.96 * record.upper_bound_std / 2.0)
 
 
@@ -129,7 +131,22 @@ def test_no_hydros_at_all():
     assert result.policy.slopes[0].shape == (2, 0)  # all passes share the one trial point
 
 
-@pytest.mark.parametrize("arguments", [{"iterations": 0}, {"threads": 0}, {"seed": -1}, {"threads": 100_000}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"iterations": 0},
+        {"iterations": "3"},
+        {"iterations": 2**31},
+        {"threads": 0},
+        {"threads": 100_000},
+        {"seed": -1},
+        {"seed": 2**64},
+        {"output": 3},
+        {"on_iteration": 3},
+        {"communicator": 3},
+        {"communicator": LocalCommunicator(), "ranks": 2},
+    ],
+)
 def test_arguments_out_of_range(arguments):
     with pytest.raises(ValidationError) as caught:
         train(cascade_study(), **arguments)

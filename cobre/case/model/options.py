@@ -137,6 +137,8 @@ class TrainingOptions:
     inflow_method: InflowMethod
     cost_scale_factor: float | None
     """$ per unit of objective in the LPs; ``None`` lets the LP builder choose."""
+    truncation_cuts: Literal["tangent", "valid"] = "tangent"
+    """Slope of cuts in past inflow where truncation may bind: of the untruncated model, or of a chord."""
     enumerated: bool = False
     """Every path through the tree is a forward pass, weighted by its probability."""
     source: ScenarioSource = field(default_factory=ScenarioSource)

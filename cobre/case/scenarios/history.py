@@ -45,7 +45,16 @@ def load_history(files: CaseDocuments, sources: Sources, reporter: Reporter) -> 
     if sources.hydros.ids is not None:
         missing = sorted(sources.hydros.id_set - set(table["hydro_id"][known].tolist()))
         who = f"{plural('hydro') if len(missing) > 1 else 'hydro'} {short_ids(missing)}"
-        if missing and layout.INFLOW_STATS not in sources.present:
+        if not table["hydro_id"].size and layout.INFLOW_AR not in sources.present:
+            rows.error(
+                "BusinessRuleViolation",
+                "no row, so that no inflow model can be estimated.",
+                "Give observations, or remove the file.",
+                field="hydro_id",
+                value=0,
+                rule="5b.19",
+            )
+        elif missing and layout.INFLOW_STATS not in sources.present:
             rows.error(
                 "BusinessRuleViolation",
                 f"{who} without any row.",

@@ -44,7 +44,7 @@ def pre_study_stats(files: CaseDocuments, sources: Sources) -> PreStudyStats | N
     declared = {stage.id: stage for stage in listed if stage.id < 0}
     named = {number for table in tables.values() for number in np.unique(table["stage_id"]).tolist()}
     stage_ids = sorted({*declared, *(named & ids_before_study(sources))})
-    if not stage_ids or not tables:
+    if not stage_ids:
         return None
     numbers, hydros = np.array(stage_ids, np.int64), np.unique(np.array(ids, np.int64))
     shape = (numbers.size, hydros.size)

@@ -120,6 +120,9 @@ Id = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 
 Count = Annotated[int, Field(ge=0, le=2**32 - 1)]
 PositiveCount = Annotated[int, Field(ge=1, le=2**32 - 1)]
+SampleCount = Annotated[int, Field(ge=1, le=1_000_000)]
+"""Passes or openings, each of which takes memory and an LP in every iteration."""
+
 Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 NonNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]

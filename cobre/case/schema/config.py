@@ -16,6 +16,7 @@ from cobre.case.schema.base import (
     Positive,
     PositiveCount,
     RootModel,
+    SampleCount,
     unsupported,
 )
 
@@ -28,7 +29,7 @@ class SampledTraining(FormatModel):
 
     method: Literal["sampled"]
     """Names this form."""
-    forward_passes: PositiveCount
+    forward_passes: SampleCount
     """Forward passes of one iteration."""
 
 
@@ -87,7 +88,7 @@ class SimulationStopping(FormatModel):
 
     type: Literal["simulation"]
     """Names this rule."""
-    replications: PositiveCount
+    replications: SampleCount
     """Trajectories of one evaluation: forward passes of as many of the latest iterations as it takes."""
     period: PositiveCount
     """Iterations between two evaluations."""
@@ -345,6 +346,10 @@ class InflowNonNegativity(FormatModel):
 
     method: Literal["none", "truncation", "penalty", "truncation_with_penalty"] | None = None
     """``penalty`` unless given; its price is hydro.inflow_nonnegativity_cost."""
+    truncation_cuts: Literal["tangent", "valid"] | None = None
+    """Cuts where truncated inflow follows earlier inflow. ``tangent`` unless given: the slope of inflow that
+    is not truncated, better policies, but an estimate in place of the lower bound; ``valid`` cuts never lie
+    above the cost, and their bound is one."""
 
 
 class Modeling(FormatModel):

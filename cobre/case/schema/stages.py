@@ -16,8 +16,8 @@ from cobre.case.schema.base import (
     IsoDate,
     NonNegative,
     Positive,
-    PositiveCount,
     RootModel,
+    SampleCount,
     unsupported,
 )
 
@@ -205,7 +205,7 @@ class StageEntry(FormatModel):
     """First day after the stage."""
     blocks: list[BlockEntry]
     """Load blocks; their hours make the stage's hours."""
-    num_openings: PositiveCount | None = None
+    num_openings: SampleCount | None = None
     """Generated openings; left out only where all nodes of the stage take an external scenario."""
     season_id: Id | None = None
     """Season; from the start date unless given."""

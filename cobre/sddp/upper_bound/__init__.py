@@ -4,6 +4,7 @@ from cobre.sddp.upper_bound.evaluation import (
     MOST_VERTICES,
     RiskValue,
     UpperBoundResult,
+    not_convex,
     study_risk,
     upper_bound,
 )
@@ -16,6 +17,7 @@ __all__ = [
     "StatePrices",
     "UpperBoundEvaluator",
     "UpperBoundResult",
+    "not_convex",
     "state_prices",
     "study_risk",
     "upper_bound",

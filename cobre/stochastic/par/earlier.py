@@ -1,8 +1,8 @@
 """Models of periods before the study: what files give, and what estimation adds to it.
 
-An estimated model speaks for the ``max_order`` periods before the study (and for declared pre-study stages):
-together with the study's own they decide the share of the noise, and exports hold them, so that the model
-that is read back is the same.
+An estimated model speaks for the year before the study (and for declared pre-study stages): together with
+the study's own stages that is every season, which decides the share of the noise whatever the length of the
+study. Exports hold those periods, so that the model that is read back is the same.
 """
 
 from __future__ import annotations
@@ -55,22 +55,20 @@ def estimated_models(
 ) -> tuple[EarlierModel, ...]:
     """Return the models of periods before the study where a history takes part in the study's own model.
 
-    The last year has statistics, by which lags are standardised. Coefficients are the given ones, or the
-    estimated ones of the last ``max_order`` periods and of pre-study stages.
+    The last year has statistics, by which lags are standardised, and coefficients where these are estimated.
     """
     given = {item.stage_id: item for item in given_models(case, calendar, lags)}
     taken = {(item.resolution, item.period) for item in given.values()}
     estimated = case.scenarios.ar_coefficients is None
-    near = case.estimation.max_order if estimated else 0
     number = calendar.of_stage[0]
     timeline = calendar.timelines[number]
     # A year of weeks is the longest cycle of seasons; what is further back has the season of one in it.
-    past = timeline.past(max(near, _WEEKS_IN_A_YEAR))
+    past = timeline.past(_WEEKS_IN_A_YEAR)
     year = [period for period in past if (timeline.periods[0].start - period.start).days <= _LONGEST_YEAR]
     found = dict(given)
-    for back, period in enumerate(past[: max(near, len(year))], start=1):
+    for back, period in enumerate(year, start=1):
         if -back not in given and (number, period) not in taken:
-            found[-back] = _estimated(lookup, fit if back <= near else None, -back, number, period, lags)
+            found[-back] = _estimated(lookup, fit if estimated else None, -back, number, period, lags)
     if estimated:
         for stage_id, item in given.items():
             found[stage_id] = _estimated(lookup, fit, stage_id, item.resolution, item.period, lags)

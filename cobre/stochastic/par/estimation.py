@@ -67,10 +67,11 @@ def estimate(case: Case) -> StandardModel:
         mean, std = fit.mean_m3s[row], fit.std_m3s[row]
     seasons = _season_statistics((item.series, item.moments) for item in models.values())
     phi, given = _with_zeros(fit.coefficients)[row], scenarios.annual
-    annual = sample_ratio = None
+    annual = None
     if scenarios.ar_coefficients is not None:
         phi = scenarios.ar_coefficients
         annual = None if given is None else given.coefficient / given.std_m3s
+        sample_ratio = sample_share(case)
     else:
         sample_ratio = np.where(
             np.isin(row, len(place))[:, np.newaxis], 1.0, _with_zeros(fit.residual_ratio)[row]
@@ -124,6 +125,37 @@ def estimate_seasons(case: Case, calendar: StudyCalendar) -> dict[int, SeasonMod
         )
         found[number] = SeasonModels(series, moments, rho, fitted, annual)
     return found
+
+
+def sample_share(case: Case) -> FloatArray | None:
+    """Return the share of the noise that given coefficients leave in the sample, by (stage, hydro).
+
+    It is what estimation would have with these coefficients. NaN for plants without an observation in the
+    season of the stage; ``None`` without a history or coefficients.
+    """
+    scenarios = case.scenarios
+    phi, history, yearly = scenarios.ar_coefficients, scenarios.inflow_history, scenarios.annual
+    if phi is None or history is None or not history.hydro.size:
+        return None
+    calendar = study_calendar(case.seasons, case.stages)
+    share = np.full(phi.shape[:2], np.nan)
+    for number in sorted(set(calendar.of_stage)):
+        series = period_series(history, calendar.timelines[number].resolution, len(case.hydros))
+        moments = season_moments(series)
+        rho = autocorrelations(series, moments, phi.shape[2])[:, :, 1:]
+        annual = None if yearly is None else annual_moments(series, moments, 1)
+        for stage, season in enumerate(_stage_seasons(case)):
+            if calendar.of_stage[stage] == number and season in series.season_ids:
+                at = series.season_ids.index(season)
+                explained = np.zeros(len(case.hydros))
+                if yearly is not None and annual is not None:
+                    explained = yearly.coefficient[stage] * annual.with_now[at]
+                for lag in range(phi.shape[2]):
+                    explained = explained + phi[stage, :, lag] * rho[at, :, lag]
+                left = 1.0 - explained
+                found = np.where(left > 0.0, np.sqrt(np.clip(left, 0.0, 1.0)), 1.0)
+                share[stage] = np.where(moments.count[at] > 0, found, np.nan)
+    return share
 
 
 def observed_seasons(case: Case) -> SeasonStatistics | None:

@@ -21,7 +21,7 @@ from cobre.errors import Problem, ValidationError
 from cobre.stochastic.par.contract import InflowModel
 from cobre.stochastic.par.dynamics import Memory, keep_needed, make_memory, observed_days, readers
 from cobre.stochastic.par.earlier import given_models
-from cobre.stochastic.par.estimation import estimate, observed_seasons
+from cobre.stochastic.par.estimation import estimate, observed_seasons, sample_share
 from cobre.stochastic.par.lag_statistics import LagStatistics
 from cobre.stochastic.par.standard import EarlierModel, StandardModel
 
@@ -61,6 +61,7 @@ def given_model(case: Case) -> StandardModel:
         scenarios.inflow_std_m3s,
         phi,
         None if annual is None else annual.coefficient / annual.std_m3s,
+        sample_share(case),
         seasons=observed_seasons(case),
         earlier=given_models(case, calendar, phi.shape[2]),
     )
@@ -112,7 +113,7 @@ def _noise_share(
     Raises
     ------
     ValidationError
-        When no stationary series can have given coefficients.
+        When no stationary series can have given coefficients, and no history has a sample of the noise.
     """
     lags = effective.shape[2]
     earlier = [
@@ -122,14 +123,15 @@ def _noise_share(
     broken = np.flatnonzero(np.isnan(share).any(axis=0)).tolist()
     if not broken:
         return share, []
-    if standard.sample_ratio is None:
+    if standard.sample_ratio is not None:
+        share[:, broken] = standard.sample_ratio[:, broken]
+    if np.isnan(share).any():
         raise ValidationError(not_stationary(case, share), source=f"case {case.path}")
-    share[:, broken] = standard.sample_ratio[:, broken]
     return share, [
         Problem(
             "ModelQuality",
-            f"No stationary series has the coefficients that were estimated for {who}; the share of the "
-            "noise is that of the sample, so that deviations of generated inflow may differ from those observed.",
+            f"No stationary series has the coefficients of {who}; the share of the noise is that of the "
+            "observed inflow, so that deviations of generated inflow may differ from those observed.",
             {"entity": who, "field": "residual_ratio", "value": None},
             "Lower estimation.max_order, or set estimation.max_coefficient_magnitude.",
         )

@@ -5,7 +5,8 @@ season falls back to order 0 when a coefficient exceeds the largest magnitude al
 negative. Then *contributions* are followed back in time: with ``f_m(k) = phi_{m,k} s_m / s_{m-k}``,
 ``A_0(j) = f_m(j + 1)`` and ``A_i(j) = A_{i-1}(0) f_{m-i}(j + 1) + A_{i-1}(j + 1)``, the contribution of lag
 ``i + 1`` is ``A_i(0)``. Where one within the order is negative, the ceiling of that season goes one down and
-it is fitted again, until there is none.
+it is fitted again, until there is none. The ceiling starts at the largest order allowed, not at the order
+found: seasons before it may change in the meantime, so that its own order may stay.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def fit_seasons(
         negative = _negative_contribution(phi, order, moments.std)
         if not negative.any():
             break
-        ceiling = np.where(negative, np.maximum(order - 1, 0), ceiling)
+        ceiling = np.where(negative, ceiling - 1, ceiling)
         lower(negative, solver.select(ceiling), "negative_contribution")
         phi = solver.coefficients(order)[0]
         lower(negative & _first_negative(phi), none, "negative_first_coefficient")

@@ -69,8 +69,8 @@ class StandardModel:
         Standardised coefficient of the mean of the last twelve months over its standard deviation (s/m3), or
         ``None``.
     sample_ratio
-        Share of the noise in the sample that coefficients were estimated from, or ``None``: what stands in
-        where no stationary series has the coefficients.
+        Share of the noise in the history, or ``None`` without one: what stands in where no stationary series
+        has the coefficients. NaN where the history knows nothing of it.
     seasons
         Statistics of seasons from a history.
     earlier

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from test_par_estimation import as_history, history_case
-from yule_walker_oracle import Oracle, earlier
+from yule_walker_oracle import Oracle, earlier, stationary_shares
 
 from cobre.stochastic.par import inflow_model
 
@@ -18,7 +18,8 @@ class AnnualOracle(Oracle):
         self.year = {}
         for year, month in series:
             back = [earlier(year, month, n) for n in range(12)]
-            if all(key in series for key in back):
+            # A year that no month follows explains nothing.
+            if all(key in series for key in (*back, earlier(year, month, -1))):
                 self.year[year, month] = sum(series[key] for key in back) / 12
         of_month = {m: [value for (_, n), value in self.year.items() if n == m] for m in range(12)}
         self.year_count = {m: len(v) for m, v in of_month.items()}
@@ -69,6 +70,7 @@ def test_annual_models_equal_the_plain_implementation(seed: int) -> None:
     model = inflow_model(history_case(as_history(values, 1950), order_selection="pacf_annual", max_order=4))
     fit = model.fit
     assert fit is not None
+    in_effect: dict[int, list[float]] = {}
     lowered = {item.season_id for item in fit.reductions}
     for month in range(12):
         order = int(fit.order[month, 0])
@@ -84,3 +86,8 @@ def test_annual_models_equal_the_plain_implementation(seed: int) -> None:
         # In original units every one of the twelve lags has its share of the year.
         share = solution[-1] * oracle.std[month] / oracle.year_std[(month - 1) % 12] / 12
         assert model.psi[month, 0, 11] == pytest.approx(share, rel=1e-8)
+        phi = [*solution[:-1].tolist(), *[0.0] * 12][:12]
+        year = solution[-1] / oracle.year_std[(month - 1) % 12] / 12
+        in_effect[month] = [c + year * oracle.std[(month - n) % 12] for n, c in enumerate(phi, start=1)]
+    noise = np.array(list(oracle.std.values())) * stationary_shares(in_effect)
+    np.testing.assert_allclose(model.sigma_m3s[:, 0], noise, rtol=1e-8)

@@ -14,9 +14,10 @@ from par_cases import (
     month_start,
     past_months,
 )
-from yule_walker_oracle import Oracle
+from yule_walker_oracle import Oracle, stationary_shares
 
-from cobre.case.model import Case, EstimationOptions, InflowHistory
+from cobre.case.model import AnnualComponent, Case, EstimationOptions, InflowHistory
+from cobre.case.model.horizon import chain_graph
 from cobre.errors import ValidationError
 from cobre.stochastic.par import estimated_correlation, inflow_model
 from cobre.stochastic.par.moments import CONSTANT, SATURATED
@@ -105,10 +106,16 @@ def test_equals_the_plain_implementation(first: int, drop: frozenset[int]) -> No
         reduced += len(fit.reductions)
         for item in fit.reductions:
             assert item.to_order < item.from_order
-        np.testing.assert_allclose(
-            model.sigma_m3s[:, 0], fit.std_m3s[:, 0] * fit.residual_ratio[:, 0], rtol=1e-15
-        )
+        noise = np.array(list(oracle.std.values())) * stationary_shares(expected)
+        np.testing.assert_allclose(model.sigma_m3s[:, 0], noise, rtol=1e-9)
     assert reduced > 0
+
+
+def test_a_season_keeps_its_order_while_those_before_it_are_lowered() -> None:
+    # With a ceiling below the order found at once, October's model would have order 1.
+    fit = inflow_model(history_case(as_history(simulate(1, 35, 63, phi=(0.5, 0.0, 0.25)), 1980))).fit
+    assert fit is not None
+    assert fit.order[:, 0].tolist() == [1, 1, 1, 1, 3, 3, 1, 1, 1, 4, 1, 1]
 
 
 def test_index_alignment_would_be_wrong() -> None:
@@ -213,8 +220,55 @@ def test_given_statistics_with_estimated_coefficients() -> None:
     assert (model.fit.coefficients == plain.fit.coefficients).all()
     # All deviations are 5, so the standardised coefficients are those in original units.
     assert model.psi[3, 0, 0] == pytest.approx(model.fit.coefficients[3, 0, 0], rel=1e-15)
-    np.testing.assert_allclose(model.sigma_m3s, 5.0 * model.fit.residual_ratio, rtol=1e-15)
+    share = plain.sigma_m3s / plain.std_m3s
+    np.testing.assert_allclose(model.sigma_m3s, 5.0 * share, rtol=1e-14)
     assert (model.mean_m3s == 77.0).all()
+
+
+def test_every_season_decides_the_share_of_the_noise_of_a_short_study() -> None:
+    case = history_case(as_history(simulate(1, 40, 9, phi=(0.5, 0.0, 0.25)), 1980))
+    quarter = replace(
+        case,
+        stages=case.stages[:3],
+        graph=chain_graph(3),
+        scenarios=replace(case.scenarios, inflow_mean_m3s=np.zeros((3, 1)), inflow_std_m3s=np.zeros((3, 1))),
+    )
+    np.testing.assert_allclose(inflow_model(quarter).sigma_m3s, inflow_model(case).sigma_m3s[:3], rtol=1e-12)
+
+
+def test_coefficients_that_no_stationary_series_has() -> None:
+    """Short histories give such models: the share of the noise is the sample's, and a note names the plant.
+
+    The same coefficients given by files have the same share where the history is there, else none.
+    """
+    for seed in range(20):
+        values = simulate(1, 4, seed, phi=(0.5, 0.0, 0.25))
+        case = history_case(as_history(values, 1980), order_selection="pacf_annual")
+        model = inflow_model(case)
+        if any(note.context["field"] == "residual_ratio" for note in model.notes):
+            break
+    (note,) = (item for item in model.notes if item.context["field"] == "residual_ratio")
+    assert "hydro 0 (H0)" in note.message
+    fit = model.fit
+    assert fit is not None
+    np.testing.assert_array_equal(model.sigma_m3s, fit.std_m3s * fit.residual_ratio)
+    given = replace(
+        case.scenarios,
+        has_inflow_stats=True,
+        inflow_mean_m3s=fit.mean_m3s,
+        inflow_std_m3s=fit.std_m3s,
+        ar_coefficients=fit.coefficients,
+        annual=AnnualComponent(
+            fit.annual_coefficient,
+            fit.annual_mean_m3s,
+            np.where(fit.annual_std_m3s > 0.0, fit.annual_std_m3s, 1.0),
+        ),
+    )
+    again = inflow_model(replace(case, scenarios=given))
+    assert again.path == "user_provided_all"
+    np.testing.assert_allclose(again.sigma_m3s, model.sigma_m3s, rtol=1e-13)
+    with pytest.raises(ValidationError, match="hydro 0"):
+        inflow_model(replace(case, scenarios=replace(given, inflow_history=None)))
 
 
 def test_given_coefficients_with_statistics_of_the_history() -> None:

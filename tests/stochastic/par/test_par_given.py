@@ -11,6 +11,7 @@ from par_cases import (
     pre_study,
     windows,
 )
+from yule_walker_oracle import stationary_shares
 
 from cobre.case.model import AnnualComponent
 from cobre.errors import ValidationError
@@ -141,7 +142,7 @@ def test_annual_component_spreads_over_twelve_lags() -> None:
     """psi_l = phi_l s_t / s_{t-l} + phi_A s_t / (12 s_A)."""
     stages = 14
     shape = (stages, 1)
-    annual = AnnualComponent(np.full(shape, 0.3), np.full(shape, 90.0), np.full(shape, 6.0))
+    annual = AnnualComponent(np.full(shape, 0.3), np.full(shape, 90.0), np.full(shape, 15.0))
     std = np.linspace(8.0, 21.0, stages)[:, np.newaxis]
     mean = np.linspace(80.0, 120.0, stages)[:, np.newaxis]
     values = [list(np.arange(12.0) + 90.0)]
@@ -155,17 +156,16 @@ def test_annual_component_spreads_over_twelve_lags() -> None:
     )
     model = inflow_model(case)
     assert len(model.lags.names) == 12
-    share = 0.3 * std[13, 0] / (12 * 6.0)
+    share = 0.3 * std[13, 0] / (12 * 15.0)
     assert model.psi[13, 0, 0] == pytest.approx(0.4 * std[13, 0] / std[12, 0] + share, rel=1e-14)
     np.testing.assert_allclose(model.psi[13, 0, 1:], share, rtol=1e-14)
     rest = sum(float(model.psi[13, 0, n - 1]) * mean[13 - n, 0] for n in range(1, 13))
     assert model.base_m3s[13, 0] == pytest.approx(mean[13, 0] - rest, rel=1e-13)
     assert model.lags.initial[0].tolist() == values[0]
-    # The share of the noise leaves the variance that is stated; lags before the study are uncorrelated.
-    slope = model.psi[0, 0]
-    spread = np.array([std[-n % 12, 0] for n in range(1, 13)])
-    left = std[0, 0] ** 2 - float(((slope * spread) ** 2).sum())
-    assert model.sigma_m3s[0, 0] == pytest.approx(np.sqrt(left), rel=1e-12)
+    # The share of the noise leaves the variance that is stated, year after year.
+    year = {m: [0.3 * std[(m - n) % 12, 0] / (12 * 15.0) for n in range(1, 13)] for m in range(12)}
+    shares = stationary_shares({m: [0.4 + first, *rest] for m, (first, *rest) in year.items()})
+    np.testing.assert_allclose(model.sigma_m3s[:, 0], std[:, 0] * [*shares, *shares[:2]], rtol=1e-11)
 
 
 def test_annual_component_alone() -> None:

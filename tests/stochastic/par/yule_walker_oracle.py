@@ -15,6 +15,23 @@ def earlier(year: int, month: int, lag: int) -> tuple[int, int]:
     return number // 12, number % 12
 
 
+def stationary_shares(phi: dict[int, list[float]], years: int = 150) -> list[float]:
+    """Return the share of the noise by month that keeps deviations at 1: years pass until it settles."""
+    most = max(map(len, phi.values()))
+    known: dict[tuple[int, int], float] = {}
+
+    def correlation(one: int, other: int) -> float:
+        return 1.0 if one == other else known.get((max(one, other), min(one, other)), 0.0)
+
+    left = [1.0] * 12
+    for now in range(12 * years):
+        own = list(enumerate(phi[now % 12], start=1))
+        for lag in range(1, most + 1):
+            known[now, now - lag] = sum(c * correlation(now - k, now - lag) for k, c in own)
+        left[now % 12] = 1.0 - sum(c * known[now, now - k] for k, c in own)
+    return [math.sqrt(share) for share in left]
+
+
 class Oracle:
     """Moments, autocorrelations and orders of a monthly series."""
 
@@ -63,7 +80,7 @@ class Oracle:
             if not bad:
                 return phi
             for m in bad:
-                ceiling[m] = len(phi[m]) - 1
+                ceiling[m] -= 1
             for m in bad:
                 phi[m] = self.coefficients(m, self.order(m, ceiling[m]))
 
