@@ -28,11 +28,13 @@ from cobre.cli.warning_groups import show_warnings
 from cobre.errors import Problem
 
 if TYPE_CHECKING:
+    from cobre.sddp.costs import CostBreakdown
     from cobre.sddp.progress import IterationRecord
 
 STARTING_UP = "loading kernels (or compiling them)..."
 
 _EVERY_LINE_UNTIL = 20
+_LEAST_SHARE = 5e-4
 _GROWTH = 1.1
 _LONGEST_SILENCE_S = 60.0
 
@@ -68,9 +70,14 @@ class HumanView(View):
         self._display = _LiveDisplay(self.out, limit) if live else _PlainLines(self.out, limit)
 
     def iteration(self, record: IterationRecord) -> None:
-        """Show an iteration."""
-        if self._display is not None:
-            self._display.iteration(record)
+        """Show an iteration; of the first one also what is paid for, and a first stage full of violations."""
+        if self._display is None:
+            return
+        self._display.iteration(record)
+        if record.costs is not None:
+            show_line(self.out, 0, Text(_shares(record.costs)))
+            for problem in record.costs.first_stage_warnings():
+                self.notice(printable(f"{problem.message} -> {problem.suggestion}"))
 
     def terminated(self, facts: Mapping[str, Any]) -> None:
         """End the display of progress."""
@@ -174,6 +181,13 @@ def _bounds(record: IterationRecord) -> str:
     gap = "" if record.gap_percent is None else f"  gap {record.gap_percent:.4g} %"
     lower = "lower bound" if record.lower_bound_kind == "bound" else "estimate"
     return f"{lower} {record.lower_bound:.6e}  upper bound {record.upper_bound:.6e}{gap}"
+
+
+def _shares(costs: CostBreakdown) -> str:
+    """Return in one line what forward passes are paid for."""
+    shares = {name.replace("_", " "): costs.share(name) for name in costs.components}
+    parts = ", ".join(f"{name} {share:.1%}" for name, share in shares.items() if abs(share) >= _LEAST_SHARE)
+    return f"cost of the passes of iteration {costs.iteration}: {parts or 'none'}"
 
 
 class _LiveDisplay:

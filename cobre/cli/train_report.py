@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
     from cobre.case.model import Case
     from cobre.sddp import TrainingPlan, TrainingResult
+    from cobre.sddp.costs import CostBreakdown
     from cobre.sddp.timing import WorkerInfo
 
+_LEAST_SHARE = 1e-6
 _MIB = 1 << 20
 
 
@@ -80,6 +82,7 @@ def result_data(case: Case, result: TrainingResult) -> dict[str, Any]:
         "seed": result.seed,
         "policy_sha256": result.policy_sha256,
         "status": result.status,
+        "costs": None if result.costs is None else result.costs.as_dict(),
         "workers": [asdict(worker) for worker in result.workers],
         "balance": asdict(balance_of(result.workers)),
         "case": str(case.path.absolute()),
@@ -113,8 +116,22 @@ def show_result(console: Console, case: Case, result: TrainingResult) -> None:
         "output": str(result.output),
     }
     show_table(console, f"Training {result.status}", rows)
+    if result.costs is not None and result.costs.components:
+        title = f"Mean cost of the forward passes of iteration {result.costs.iteration}"
+        show_table(console, title, _cost_rows(result.costs))
     if result.ranks > 1:
         _show_ranks(console, result.workers)
+
+
+def _cost_rows(costs: CostBreakdown) -> dict[str, str]:
+    """Return a row for each component that is more than rounding, the largest first."""
+    shares = {name: costs.share(name) for name in costs.components}
+    shown = {name: share for name, share in shares.items() if abs(share) >= _LEAST_SHARE}
+    width = max((len(f"{costs.components[name]:,.2f}") for name in shown), default=0)
+    return {
+        name.replace("_", " "): f"{costs.components[name]:>{width},.2f} $  {share:>7.2%}"
+        for name, share in shown.items()
+    }
 
 
 def _memory(workers: Sequence[WorkerInfo]) -> str:

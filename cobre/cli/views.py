@@ -180,6 +180,7 @@ def progress_fields(record: IterationRecord) -> dict[str, Any]:
         "lp_solves": record.lp_solves,
         "cuts_active": record.cuts_active,
         **_evaluated_bound(record),
+        **({} if record.costs is None else {"costs": record.costs.as_dict()}),
     }
 
 

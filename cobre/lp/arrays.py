@@ -14,6 +14,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from cobre.lp.cost_components import cost_map
 from cobre.lp.reach import reach_of
 from cobre.lp.template import StageTemplate
 from cobre.native import array_struct
@@ -61,7 +62,9 @@ class LpArrays(NamedTuple):
     ``state_scale`` times its column's value; ``state_lower`` and ``state_upper`` are limits of the component.
     ``col_least``/``col_most`` from ``col_offset[t]``, ``row_least``/``row_most`` (of rows behind the dynamic
     ones) from ``row_offset[t]`` and ``state_least``/``state_most`` are the reach, see :mod:`cobre.lp.reach`;
-    ``rounding`` is the share of a sum of magnitudes that bounds are lowered by.
+    ``rounding`` is the share of a sum of magnitudes that bounds are lowered by. ``cost_*`` from
+    ``cost_start[t]`` to ``cost_start[t + 1]`` is what columns cost and whom, see
+    :class:`cobre.lp.cost_components.CostMap`.
     """
 
     num_cols: I64_1D
@@ -96,6 +99,11 @@ class LpArrays(NamedTuple):
     row_offset: I64_1D
     row_least: F64_1D
     row_most: F64_1D
+    cost_start: I64_1D
+    cost_col: I32_1D
+    cost_value: F64_1D
+    cost_component: I32_1D
+    cost_payer: I32_1D
     theta_col: I64_1D
     discount: F64_1D
     cost_scale: float
@@ -192,6 +200,7 @@ BasisStruct = array_struct(BasisStore)
 def lp_arrays(templates: Sequence[StageTemplate]) -> LpArrays:
     """Flatten the templates of all nodes."""
     reach = [reach_of(template) for template in templates]
+    costs = cost_map(templates)
     return LpArrays(
         num_cols=np.array([template.num_cols for template in templates], np.int64),
         num_rows=np.array([template.num_rows for template in templates], np.int64),
@@ -229,6 +238,11 @@ def lp_arrays(templates: Sequence[StageTemplate]) -> LpArrays:
         row_offset=_offsets([len(part.row_lower) for part in reach]),
         row_least=np.concatenate([part.row_lower for part in reach]),
         row_most=np.concatenate([part.row_upper for part in reach]),
+        cost_start=costs.start,
+        cost_col=costs.column,
+        cost_value=costs.value,
+        cost_component=costs.component,
+        cost_payer=costs.payer,
         theta_col=np.array([template.theta_col for template in templates], np.int64),
         discount=np.array([template.discount for template in templates]),
         cost_scale=float(templates[0].cost_scale),

@@ -401,6 +401,23 @@ def future_cost(lp, work, worker, stage):
 
 
 @inner_kernel
+def split_cost(lp, work, worker, stage, factor, components, payers):
+    """Add the cost of the last solve, without future cost and times ``factor``, to what it is paid for ($).
+
+    Parameters
+    ----------
+    components, payers
+        In, out: $ by component and by payer, see :mod:`cobre.lp.cost_components`.
+    """
+    for entry in range(lp.cost_start[stage], lp.cost_start[stage + 1]):
+        amount = work.col_value[worker, lp.cost_col[entry]]
+        if amount != 0.0:
+            cost = factor * (lp.cost_value[entry] * amount)
+            components[lp.cost_component[entry]] += cost
+            payers[lp.cost_payer[entry]] += cost
+
+
+@inner_kernel
 def outgoing_state(lp, work, worker, stage, out):
     """Write the outgoing state of the last solve, clipped into its bounds."""
     for component in range(len(out)):

@@ -36,6 +36,8 @@ _TYPES: Final = {
 def history_columns(records: Sequence[Any]) -> dict[str, HistoryColumn]:
     """Return one column for each field of ``records``, dataclasses of one type.
 
+    Fields with the metadata ``{"stored": False}`` are left out.
+
     Raises
     ------
     TypeError
@@ -43,7 +45,8 @@ def history_columns(records: Sequence[Any]) -> dict[str, HistoryColumn]:
     """
     if not records:
         return {}
-    names = [field.name for field in dataclasses.fields(records[0])]
+    fields = dataclasses.fields(records[0])
+    names = [field.name for field in fields if field.metadata.get("stored", True)]
     return {name: _column(name, [getattr(record, name) for record in records]) for name in names}
 
 

@@ -3,7 +3,8 @@
 ::
 
     <output>/training/   convergence.parquet  timing/iterations.parquet  metadata.json  _SUCCESS
-                         cut_selection/iterations.parquet     where cuts are selected
+                         costs.parquet  costs_by_entity.parquet  what forward passes were paid for
+                         cut_selection/iterations.parquet        where cuts are selected
     <output>/policy/     a policy directory, see :mod:`cobre.policy_store`; the case may give it another name
 
 ``_SUCCESS`` is an empty file, removed first and written last, by a run that was not stopped from outside:
@@ -23,6 +24,7 @@ import pyarrow as pa
 
 from cobre._version import __version__
 from cobre.policy_store import PolicyData, write_policy_directory
+from cobre.results.costs import entity_cost_table, stage_cost_table
 from cobre.results.files import atomic_write, output_errors, sync_directory, write_json, write_parquet
 
 if TYPE_CHECKING:
@@ -128,6 +130,9 @@ def write_training(
     write_parquet(training / "convergence.parquet", convergence_table(result))
     write_parquet(training / "timing" / "iterations.parquet", timing_table(result))
     _write_selection(training / "cut_selection", case, result)
+    if result.costs is not None:  # otherwise those of the run that was resumed stay
+        write_parquet(training / "costs.parquet", stage_cost_table(result.cost_breakdowns))
+        write_parquet(training / "costs_by_entity.parquet", entity_cost_table(result.cost_breakdowns))
     metadata = _training_metadata(case, result, started_at, completed_at, status)
     write_json(training / "metadata.json", metadata)
     if status == "complete":

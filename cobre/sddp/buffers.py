@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cobre.lp.arrays import F64_1D, F64_2D, F64_3D, I64_1D, I64_2D, LpArrays
+from cobre.lp.cost_components import component_names
 from cobre.lp.state import StateLayout
 from cobre.native import array_struct
 from cobre.sddp.graph import GraphArrays
@@ -56,6 +57,9 @@ class IterationBuffers(NamedTuple):
         Discounted cost of each trajectory in $; NaN marks a pass that failed.
     stage_cost_own, stage_cost_all
         Cost of each stage in it, not discounted, float64[m, T] and float64[M, T]; without rows unless needed.
+    component_cost_own, payer_cost_own
+        Discounted cost of own passes by stage and component, and by payer (:mod:`cobre.lp.cost_components`),
+        float64[m, T, K] and float64[m, P].
     cut_own, cut_all
         Cut records of the stage at hand.
     node_all, opening_all
@@ -89,6 +93,8 @@ class IterationBuffers(NamedTuple):
     cost_all: F64_1D
     stage_cost_own: F64_2D
     stage_cost_all: F64_2D
+    component_cost_own: F64_3D
+    payer_cost_own: F64_2D
     cut_own: F64_2D
     cut_all: F64_2D
     node_all: I64_2D
@@ -152,6 +158,8 @@ def iteration_buffers(
         cost_all=np.zeros(passes),
         stage_cost_own=np.zeros((own if stage_costs else 0, stages)),
         stage_cost_all=np.zeros((passes if stage_costs else 0, stages)),
+        component_cost_own=np.zeros((own, stages, len(component_names()))),
+        payer_cost_own=np.zeros((own, int(arrays.cost_payer.max(initial=-1)) + 1)),
         cut_own=np.zeros((own, record)),
         cut_all=np.zeros((passes, record)),
         node_all=np.zeros((stages, passes), np.int64),

@@ -31,6 +31,7 @@ from cobre.lp.engine import (
     outgoing_state,
     solve_one,
     solve_openings,
+    split_cost,
 )
 from cobre.native import atomic_fetch_add, inner_kernel
 from cobre.sddp.buffers import (
@@ -114,6 +115,8 @@ def _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_p
     """Simulate one pass through all stages; its cost is NaN if an LP could not be solved."""
     stages = len(graph.stage_start) - 1
     state = buffers.start_own[own_pass]
+    payers = buffers.payer_cost_own[own_pass]
+    payers[:] = 0.0
     total = 0.0
     cumulative_discount = 1.0
     for stage in range(stages):
@@ -126,9 +129,15 @@ def _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_p
             buffers.cost_own[own_pass] = np.nan
             return
         stage_cost = objective(lp, work, worker, node)
+        future = future_cost(lp, work, worker, node)
+        components = buffers.component_cost_own[own_pass, stage]
+        components[:] = 0.0
+        split_cost(lp, work, worker, node, cumulative_discount, components, payers)
         # After the last stage nobody else counts what boundary cuts say of the future.
         if stage < stages - 1:
-            stage_cost -= future_cost(lp, work, worker, node)
+            stage_cost -= future
+        else:
+            components[len(components) - 1] = cumulative_discount * future
         if buffers.stage_cost_all.shape[0] > 0:
             buffers.stage_cost_own[own_pass, stage] = stage_cost
         total += cumulative_discount * stage_cost

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +11,7 @@ from cobre.case.model import PolicyMode
 from cobre.errors import Problem
 from cobre.lp.scaling import ScalingReport
 from cobre.policy_store import LowerBoundKind
+from cobre.sddp.costs import CostBreakdown
 from cobre.sddp.policy import Policy
 from cobre.sddp.selection import SelectionRecord
 from cobre.sddp.timing import RankTiming, WorkerInfo
@@ -47,6 +48,8 @@ class IterationRecord:
         Of the rank that took longest; communication includes waiting for other ranks.
     deterministic_upper_bound
         Least deterministic bound so far, if it was evaluated after this iteration; ``inf`` if there is none.
+    costs
+        What the forward passes were paid for; in the first iteration of a run. Not kept in checkpoints.
     """
 
     iteration: int
@@ -69,6 +72,7 @@ class IterationRecord:
     stage_costs: tuple[float, ...] = ()
     deterministic_upper_bound: float | None = None
     lower_bound_kind: LowerBoundKind = "bound"
+    costs: CostBreakdown | None = field(default=None, metadata={"stored": False})
 
     @property
     def ci_95(self) -> float:
@@ -114,6 +118,8 @@ class TrainingResult:
     """What each rank did in the whole run, by rank."""
     deterministic_bound: UpperBoundResult | None = None
     """The least deterministic upper bound evaluated, if any was asked for."""
+    costs: CostBreakdown | None = None
+    """What the forward passes of the last iteration were paid for; ``None`` if this run made none."""
     policy_mode: PolicyMode = "fresh"
     """What training started from."""
     output: Path | None = None
@@ -135,6 +141,14 @@ class TrainingResult:
     def status(self) -> Literal["complete", "partial"]:
         """``"partial"`` for training that was stopped from outside."""
         return "partial" if self.termination_reason == "graceful_shutdown" else "complete"
+
+    @property
+    def cost_breakdowns(self) -> tuple[CostBreakdown, ...]:
+        """What the first and the last iteration of this run were paid for, once if they are the same."""
+        found = {costs.iteration: costs for record in self.history if (costs := record.costs) is not None}
+        if self.costs is not None:
+            found[self.costs.iteration] = self.costs
+        return tuple(found.values())
 
     @property
     def gap_percent(self) -> float | None:

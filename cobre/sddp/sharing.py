@@ -13,7 +13,7 @@ from cobre.errors import Problem
 from cobre.lp.arrays import CutPool, LpArrays, cut_pool
 from cobre.sddp.agreement import largest
 
-_SHARED_PARTS = ("opening_value", "fixed_rhs", "noise_value", "state_value", "psi_value")
+_SHARED_PARTS = ("opening_value", "fixed_rhs", "noise_value", "state_value", "psi_value", "cost_value")
 _ROLLUP = Path("/proc/self/smaps_rollup")
 _STATUS = Path("/proc/self/status")
 _KIB = 1024

@@ -18,6 +18,7 @@ from cobre.comm import Communicator
 from cobre.errors import OutputError, Problem
 from cobre.lp import StageTemplate, StateLayout, build_templates, scale_templates
 from cobre.lp import arrays as lp_arrays
+from cobre.lp.cost_components import cost_map
 from cobre.lp.highs import HighsModel
 from cobre.native import compile_guard
 from cobre.policy_files import boundary_cuts, future_cost_floor
@@ -25,6 +26,7 @@ from cobre.policy_store import LowerBoundKind
 from cobre.sddp import buffers as fields
 from cobre.sddp import timing
 from cobre.sddp.agreement import failing_together, gather_rows, require_same_study
+from cobre.sddp.costs import CostBreakdown, gather_costs
 from cobre.sddp.draws import draw_passes
 from cobre.sddp.entries import entry_of
 from cobre.sddp.failure import raise_failure
@@ -237,8 +239,13 @@ class _Session:
             self.evaluator.remember([record.deterministic_upper_bound for record in history])
         rules = StoppingRules(self.case.training)
         reason = rules.check(history, 0.0) if history else None
+        costs: CostBreakdown | None = None
         while reason is None:
-            history.append(self._bounded(self._iterate(len(history))))
+            record = self._bounded(self._iterate(len(history)))
+            if costs is None:
+                costs = self._costs(record.iteration)
+                record = replace(record, costs=costs)
+            history.append(record)
             asked = self._asked_to_stop(on_iteration)
             # All ranks leave at the same boundary: one that left alone would keep the others waiting. So they
             # agree on whether anybody asked, and go by the clock of the one that has trained longest.
@@ -252,6 +259,8 @@ class _Session:
         policy = self._policy()
         self._write_last_checkpoint()
         last = history[-1]
+        if costs is not None and costs.iteration < last.iteration:
+            costs = self._costs(last.iteration)
         bound = None if self.evaluator is None else self.evaluator.finish(len(history))
         total_time_ms = (time.perf_counter() - self.began) * 1e3
         return TrainingResult(
@@ -274,10 +283,11 @@ class _Session:
             history=tuple(history),
             scaling=self.scaling,
             selection=tuple(self.selection),
-            warnings=self._all_warnings(),
+            warnings=self._all_warnings() + (() if costs is None else costs.warnings()),
             timings=tuple(self.timings),
             workers=self._workers(total_time_ms),
             deterministic_bound=bound,
+            costs=costs,
             policy_mode=self.storage.policy_mode,
         )
 
@@ -390,10 +400,19 @@ class _Session:
         costs = self.buffers.stage_cost_all
         if not len(costs):
             return ()
-        weights = (
-            self.graph.path_weight if len(self.graph.path_weight) else np.full(len(costs), 1 / len(costs))
-        )
+        weights = self._pass_weights()
         return tuple(float(sum(weights * costs[:, stage])) for stage in range(costs.shape[1]))
+
+    def _pass_weights(self) -> NDArray[np.float64]:
+        """Return the probability of each forward pass."""
+        weights = self.graph.path_weight
+        return weights if len(weights) else np.full(self.passes, 1 / self.passes)
+
+    def _costs(self, iteration: int) -> CostBreakdown:
+        """Return what the passes of the iteration just run were paid for; collective."""
+        stages = [stage.id for stage in self.case.stages]
+        payers = cost_map(self.scaled).payers
+        return gather_costs(self.comm, self.buffers, self._pass_weights(), iteration, stages, payers)
 
     def _policy(self) -> Policy:
         counts = [int(count) for count in self.pool.num_cuts]

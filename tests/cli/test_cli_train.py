@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from cli_helpers import check_envelope, copy_example, run, snapshot, start, strict_json
 
@@ -46,6 +48,8 @@ WRITTEN = {
     "policy/manifest.sha256",
     "training",
     "training/_SUCCESS",
+    "training/costs.parquet",
+    "training/costs_by_entity.parquet",
     "training/timing",
     "training/timing/iterations.parquet",
     "training/convergence.parquet",
@@ -127,10 +131,40 @@ def test_plain_lines_and_summary(case, capsys):
     lines = captured.out.splitlines()
     assert [line.split()[1] for line in lines if line.startswith("iteration ")] == ["1/3", "2/3", "3/3"]
     assert "loading kernels (or compiling them)..." in lines
+    assert "cost of the passes of iteration 1: deficit 74.2%, thermal 25.8%" in lines
     summary = captured.out.partition("Training complete")[2]
     for word in ("lower bound", "upper bound", "gap", "per second", "sha256", str(case / "output")):
         assert word in summary
     assert "\x1b" not in captured.out
+
+
+def test_costs_by_component(case, capsys):
+    assert train(case, "--iterations", 2, "--output-format", "json-lines") == 0
+    lines = [strict_json(line) for line in capsys.readouterr().out.splitlines()]
+    progress = [line for line in lines if line["type"] == "progress"]
+    assert ["costs" in line for line in progress] == [True, False]
+    assert progress[0]["costs"]["total"] == pytest.approx(progress[0]["upper_bound"], rel=1e-12)
+    costs = lines[-1]["data"]["costs"]
+    assert costs["iteration"] == 2
+    assert costs["total"] == pytest.approx(progress[1]["upper_bound"], rel=1e-12)
+    assert costs["total"] == pytest.approx(sum(costs["components"].values()), rel=1e-12)
+    assert train(case, "--iterations", 2, "--no-progress", "--force") == 0
+    shown = capsys.readouterr().out
+    assert "Mean cost of the forward passes of iteration 2" in shown
+    assert f"{costs['components']['thermal']:,.2f} $" in shown
+
+
+def test_violations_that_dominate_are_reported_at_once_and_at_the_end(case, capsys):
+    stats = case / "scenarios" / "load_seasonal_stats.parquet"
+    table = pq.read_table(stats)
+    load = pc.multiply(table["mean_mw"], 10.0)
+    pq.write_table(table.set_column(table.schema.get_field_index("mean_mw"), "mean_mw", load), stats)
+    assert train(case, "--iterations", 3) == 0
+    captured = capsys.readouterr()
+    dominated = "of the cost of the forward passes of iteration"
+    assert "of the cost of stage 0 in iteration 1 is paid for violations and deficit: deficit" in captured.err
+    assert f"{dominated} 3 is paid for violations and deficit: deficit" in captured.err
+    assert "[ViolationsDominate]" in captured.err
 
 
 def test_no_progress_prints_the_summary_only(case, capsys):

@@ -234,7 +234,7 @@ def _add_scenarios(files: Files) -> None:
     ]
     files[LOAD] = [row for row in files[LOAD] if row["bus_id"] != 1]
     files[LOAD] += [load_row(1, t, 60.0, 0.0 if t == 0 else 6.0) for t in range(3)]
-    set_load_factors(files, [1.25, 0.9], 1)
+    set_load_factors(files, [1.25, 0.95], 1)
     files["scenarios/non_controllable_stats.parquet"] = [
         {"ncs_id": 0, "stage_id": t, "mean": 0.4, "std": 0.0 if t == 0 else 0.3} for t in range(3)
     ]
@@ -264,7 +264,7 @@ def _add_constraints(files: Files) -> None:
         {"hydro_id": 1, "hydro_unit_group_id": 1, "stage_id": 2, "min_turbined_m3s": 2.0},
     ]
     files["constraints/line_bounds.parquet"] = [
-        {"line_id": 0, "stage_id": 1, "block_id": 0, "direct_mw": 12.0, "reverse_mw": 30.0}
+        {"line_id": 0, "stage_id": 1, "block_id": 0, "direct_mw": 12.0, "reverse_mw": 5.0}
     ]
     files["constraints/pumping_bounds.parquet"] = [
         {"pumping_station_id": 0, "stage_id": 2, "min_m3s": 1.0, "max_m3s": 3.0}

@@ -83,3 +83,9 @@ def test_training_equals_the_extensive_form(tmp_path: Path, build: Builder) -> N
     best = optimum(path, openings, boundary=feature.boundary)
     result = cobre.sddp.train(case)
     assert result.lower_bound == pytest.approx(best, rel=1e-8)
+    # The value of the final state is a part of the cost.
+    assert result.costs is not None
+    if not feature.drawn:
+        left = 1.1**-8 * 550_000 if build is boundary_cuts_discounted else 0.0
+        assert result.costs.components.get("future", 0.0) == pytest.approx(left, rel=1e-9, abs=1e-3)
+    assert result.costs.total == pytest.approx(result.upper_bound, rel=1e-12)

@@ -249,6 +249,20 @@ def withdrawal_violated() -> Feature:
     return Feature(files, 2 * 60 * STAGE + 5 * 500 * 1000 + 5 * 120 * 1000)
 
 
+def withdrawal_violated_and_more_missing() -> Feature:
+    """-5 m3/s of inflow and 15 m3/s to withdraw: 15 are not withdrawn at 500 $, the other 5 bought at 800 $.
+
+    No more than all of the withdrawal can be left out, though that would be cheaper.
+    """
+    files = smallest([60.0, 60.0], [-5.0, -5.0])
+    files["config.json"]["modeling"]["inflow_non_negativity"]["method"] = "penalty"
+    files["penalties.json"]["hydro"]["inflow_nonnegativity_cost"] = 800.0
+    files["constraints/hydro_bounds.parquet"] = [
+        {"hydro_id": 0, "stage_id": t, "water_withdrawal_m3s": 15.0} for t in (0, 1)
+    ]
+    return Feature(files, 2 * (60 * STAGE + 1000 * (15 * 500 + 5 * 800)))
+
+
 def two_sided_costs() -> Feature:
     """The cost of the two sides: global side 700, plant (both) 300, stage (both) 200, stage side 150.
 
@@ -437,3 +451,20 @@ def inflow_slack() -> Feature:
         {"hydro_id": 0, "stage_id": 0, "inflow_nonnegativity_cost": 800.0}
     ]
     return Feature(files, 110 * STAGE + 5 * 800 * 1000)
+
+
+def limits_violated() -> Feature:
+    """10 m3/s where 12 must flow, 15 be turbined and 20 MW be made; 5 at most where 10 come; an empty floor.
+
+    The plants turbine all they have, at 2 $ a m3/s and hour. The floor of plant 1 is 36 hm3 above its start.
+    """
+    files = smallest([60.0, 60.0], [10.0, 10.0])
+    files["penalties.json"]["hydro"]["turbined_cost"] = 2.0
+    least = limits(least_mw=20.0, least_m3s=15.0)
+    hydros_of(files)[0].update(outflow={"min_outflow_m3s": 12.0})
+    hydros_of(files)[0]["generation"].update(least)
+    hydros_of(files)[0]["unit_groups"][0].update(least)
+    add_plant(files, plant(1, 360.0, 36.0))
+    add_plant(files, plant(2, outflow={"min_outflow_m3s": 0.0, "max_outflow_m3s": 5.0}), [10.0, 10.0])
+    violations = 500 * 1000 * (2 + 5 + 10 + 5) + 36 * 60000
+    return Feature(files, 2 * (40 * STAGE + violations + 20 * 2 * 1000))

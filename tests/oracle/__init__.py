@@ -7,6 +7,6 @@ the cases of the tests are valid.
 """
 
 from oracle.openings import Opening
-from oracle.tree import Cut, optimum
+from oracle.tree import Cut, costs_by_kind, optimum
 
-__all__ = ["Cut", "Opening", "optimum"]
+__all__ = ["Cut", "Opening", "costs_by_kind", "optimum"]

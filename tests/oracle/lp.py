@@ -20,6 +20,7 @@ class Lp:
         self.column_bounds: list[tuple[float, float]] = []
         self.rows: list[dict[int, float]] = []
         self.row_bounds: list[tuple[float, float]] = []
+        self.values: list[float] = []
 
     def column(self, cost: float = 0.0, upper: float = INFINITY, lower: float = 0.0) -> int:
         """Add a column and return its number."""
@@ -40,7 +41,7 @@ class Lp:
         self.row(terms, value, value)
 
     def minimum(self) -> float:
-        """Solve; ``ArithmeticError`` where there is no optimum."""
+        """Solve and keep the values of the columns; ``ArithmeticError`` where there is no optimum."""
         matrix = self._matrix()
         lower, upper = np.array(self.row_bounds).reshape(-1, 2).T
         fixed = lower == upper
@@ -57,6 +58,7 @@ class Lp:
         )
         if solution.status != 0:
             raise ArithmeticError(f"the extensive form has no optimum: {solution.message}")
+        self.values = solution.x.tolist()
         return float(solution.fun)
 
     def _matrix(self) -> sparse.csr_array:

@@ -63,10 +63,26 @@ def optimum(
     return tree.solve()
 
 
+def costs_by_kind(case_dir: Path, openings: Openings | None = None) -> dict[str, float]:
+    """Costs ($, with probability and discount) at the optimum of a risk-neutral case, by kind of decision.
+
+    A kind is the first part of a column's name; of a slack it is that of its row's, with "violated".
+    """
+    tree = _Tree(RawFiles(Path(case_dir)), openings or {}, {}, ())
+    tree.solve()
+    found: dict[str, float] = {}
+    for node in tree.nodes:
+        for name, column in node.columns.items():
+            kind = f"{name[1][0]} violated" if name[0] in ("below", "above") else name[0]
+            found[kind] = found.get(kind, 0.0) + tree.lp.cost[column] * tree.lp.values[column]
+    return found
+
+
 class _Tree:
     def __init__(self, files: RawFiles, openings: Openings, planes: Planes, boundary: Sequence[Cut]) -> None:
         self.files, self.openings, self.planes, self.boundary = files, openings, planes, boundary
         self.lp = Lp()
+        self.nodes: list[Node] = []
         self.risks = [_risk(stage) for stage in files.stages]
         self.averse = any(weight > 0 for weight, _ in self.risks)
 
@@ -92,6 +108,7 @@ class _Tree:
                 likely = chance / len(openings)
                 here = 0.0 if self.averse else weight * likely
                 node = Node(self.files, self.lp, position, opening, here, parent, self.planes)
+                self.nodes.append(node)
                 add_network(node)
                 add_water(node)
                 add_generic(node)

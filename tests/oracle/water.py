@@ -210,7 +210,9 @@ def _add_uses(node: Node, plant: Json) -> None:
         uses.append((node.add(("inflow slack", number), cost("inflow_nonnegativity") * hours), 1.0))
     withdrawn = hydro_limit(files, plant, node.stage_id, "water_withdrawal_m3s")
     if withdrawn > 0:
-        less = node.add(("withdrawn less", number), cost("water_withdrawal_violation_neg") * hours)
+        less = node.add(
+            ("withdrawn less", number), cost("water_withdrawal_violation_neg") * hours, upper=withdrawn
+        )
         more = node.add(("withdrawn more", number), cost("water_withdrawal_violation_pos") * hours)
         uses += [(less, 1.0), (more, -1.0)]
     for p, length in enumerate(node.period_hours):

@@ -5,7 +5,7 @@ import copy
 import json
 import shutil
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +128,7 @@ class Record:
     gap: float | None
     costs: tuple[float, ...] = ()
     exact: bool = False
+    passing: object = field(default=None, metadata={"stored": False})
 
 
 def test_records_become_columns_and_come_back(tmp_path: Path) -> None:
@@ -143,6 +144,7 @@ def test_records_become_columns_and_come_back(tmp_path: Path) -> None:
     assert same(found, records)
     older = {name: column for name, column in history.items() if name not in ("costs", "exact")}
     assert history_records(Record, older)[1] == Record(2, 2 / 3, "sample", None)
+    assert "passing" not in history_columns([replace(records[0], passing=object())])
     assert history_columns([]) == {}
     with pytest.raises(TypeError, match="gap"):
         history_columns([replace(records[0], gap=[])])

@@ -9,6 +9,7 @@ from studies import cascade_study
 
 from cobre.comm import create_communicator
 from cobre.sddp import train
+from cobre.sddp.agreement import study_digest
 
 
 def small_cases():
@@ -31,6 +32,7 @@ def identity(result):
         "iterations": result.iterations,
         "reason": result.termination_reason,
         "lp_solves": [record.lp_solves for record in result.history],
+        "costs": study_digest(result.cost_breakdowns),
     }
 
 

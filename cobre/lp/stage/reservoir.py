@@ -78,12 +78,17 @@ def add_water_uses(stage: StageContext) -> None:
         )
         lp.put(stage.balance, slack[:, None], -stage.period_volume)
     withdraws = stage.dammed & (data.withdrawal_m3s > 0.0)
-    for side, name, sign in (("below", "neg", -1.0), ("above", "pos", 1.0)):
+    # No more can be missing than is withdrawn: beyond it the slack would be a source of water.
+    for side, name, sign, most in (
+        ("below", "neg", -1.0, data.withdrawal_m3s),
+        ("above", "pos", 1.0, np.inf),
+    ):
         slack = lp.add_columns(
             f"hydro_withdrawal_{side}",
             (labels,),
             where=withdraws,
             cost=stage.penalty(f"water_withdrawal_violation_{name}") * hours,
+            upper=most,
         )
         lp.put(stage.balance, slack[:, None], sign * stage.period_volume)
     _add_evaporation(stage)
