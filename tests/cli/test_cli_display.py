@@ -7,6 +7,7 @@ import io
 import os
 import pty
 import struct
+import subprocess
 import sys
 import termios
 from dataclasses import replace
@@ -157,14 +158,19 @@ def test_live_display_on_a_terminal(tmp_path, columns):
 
 def _in_terminal(columns: int, *arguments: str) -> tuple[int, str]:
     """Run the command line in a pseudo-terminal."""
-    child, terminal = pty.fork()
-    if child == 0:
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
-        drop = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
-        environment = {name: value for name, value in os.environ.items() if name not in drop}
-        os.execve(
-            sys.executable, [sys.executable, "-m", "cobre", *arguments], {**environment, "TERM": "xterm"}
-        )
+    drop = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
+    environment = {name: value for name, value in os.environ.items() if name not in drop}
+    terminal, inside = pty.openpty()
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cobre", *arguments],
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        env={**environment, "TERM": "xterm"},
+        start_new_session=True,
+    )
+    os.close(inside)
     output = b""
     while True:
         try:
@@ -175,5 +181,4 @@ def _in_terminal(columns: int, *arguments: str) -> tuple[int, str]:
             break
         output += chunk
     os.close(terminal)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), output.decode()
+    return process.wait(), output.decode()
