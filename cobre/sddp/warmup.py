@@ -26,7 +26,7 @@ from cobre.case.model.uniform import constant_production, scenarios, stage_data
 from cobre.comm import Communicator, create_communicator
 from cobre.comm.launch import launch
 from cobre.native import cache_directory, kernel_cache_stats
-from cobre.sddp.entries import entry_of
+from cobre.sddp.entry import entry_of
 from cobre.sddp.ranks.agreement import gather_texts
 from cobre.sddp.study import train
 
@@ -84,7 +84,7 @@ def _train_tiny_study(comm: Communicator) -> tuple[int, int]:
         # What only several ranks do.
         gather_texts(comm, "")
         comm.create_shared_region(1, np.float64).close()
-    entry = entry_of(comm.backend)
+    entry = entry_of(comm)
     hits_before, misses_before = kernel_cache_stats(entry)
     train(tiny_study(), communicator=comm)
     hits, misses = kernel_cache_stats(entry)
