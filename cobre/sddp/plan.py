@@ -26,7 +26,7 @@ from cobre.policy_store import (
     source_digest,
     stored_work,
 )
-from cobre.results.directories import choose_output
+from cobre.output import choose_output
 from cobre.sddp.persistence import (
     KEEP_LAST,
     KEEP_LAST_OPTION,
