@@ -16,6 +16,7 @@ from typing import Any
 from cobre.case.model import Case, CheckpointOptions
 from cobre.comm.contract import Communicator
 from cobre.errors import OutputError, Problem, ValidationError
+from cobre.output import choose_output
 from cobre.policy_store import (
     PlannedWork,
     StoredWork,
@@ -26,7 +27,6 @@ from cobre.policy_store import (
     source_digest,
     stored_work,
 )
-from cobre.output import choose_output
 from cobre.sddp.persistence import (
     KEEP_LAST,
     KEEP_LAST_OPTION,
