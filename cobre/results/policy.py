@@ -1,4 +1,4 @@
-"""Writing a trained policy as a policy directory (:mod:`cobre.policy_files`).
+"""Writing a trained policy as a policy directory (:mod:`cobre.policy.foreign`).
 
 The directory is complete or not there: it is written beside its place and renamed. One that stands there is
 replaced, if it is a policy and holds nothing else.
@@ -18,19 +18,19 @@ import numpy as np
 from cobre._version import __version__
 from cobre.errors import OutputError
 from cobre.lp.state import StateLayout
-from cobre.policy_files import (
+from cobre.policy.foreign import (
     Manifest,
     ManifestEdge,
     ManifestNode,
     Pool,
     state_slots,
 )
-from cobre.policy_store.interchange import merged_slots, season_manifest
+from cobre.policy.foreign.conversion import merged_slots, season_manifest
 from cobre.results.files import atomic_write, output_errors, sync_directory
 
 if TYPE_CHECKING:
     from cobre.case.model import Case
-    from cobre.policy_files.slots import Component
+    from cobre.policy.foreign.slots import Component
     from cobre.sddp import TrainingResult
 
 _OWN_NAMES = frozenset({"manifest.bin", "cuts", "basis", "states"})
@@ -58,7 +58,7 @@ def write_policy(
     OutputError
         When it cannot be written, or when ``directory`` holds anything else.
     """
-    from cobre.policy_files.encode import encode_manifest, encode_pool  # what only writers wait for
+    from cobre.policy.foreign.encode import encode_manifest, encode_pool  # what only writers wait for
 
     if components is None:
         components = [(part.kind, part.entity_id, part.offset) for part in StateLayout(case).components]

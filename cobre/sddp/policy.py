@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.errors import Problem, ValidationError
-from cobre.policy_store import policy_digest
+from cobre.policy import policy_digest
 
 _SHOWN = 5
 

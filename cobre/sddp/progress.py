@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from cobre.case.model import PolicyMode
 from cobre.errors import Problem
 from cobre.lp.scaling import ScalingReport
-from cobre.policy_store import LowerBoundKind
+from cobre.policy import LowerBoundKind
 from cobre.sddp.costs import CostBreakdown
 from cobre.sddp.policy import Policy
 from cobre.sddp.rules.selection import SelectionRecord

@@ -21,9 +21,11 @@ from cobre.lp import arrays as lp_arrays
 from cobre.lp.cost_components import cost_map
 from cobre.lp.highs import HighsModel
 from cobre.native import compile_guard
-from cobre.policy_files import boundary_cuts, future_cost_floor
-from cobre.policy_store import LowerBoundKind
+from cobre.policy import LowerBoundKind
+from cobre.policy.boundary import boundary_cuts, future_cost_floor
+from cobre.policy.visited import VisitedStates
 from cobre.sddp import timing
+from cobre.sddp.checkpointing import Checkpointer, LoadedCuts, warm_cuts
 from cobre.sddp.costs import CostBreakdown, gather_costs
 from cobre.sddp.entries import entry_of
 from cobre.sddp.failure import raise_failure
@@ -31,7 +33,6 @@ from cobre.sddp.kernel import buffers as fields
 from cobre.sddp.kernel.draws import draw_passes
 from cobre.sddp.kernel.graph import graph_arrays
 from cobre.sddp.kernel.iteration import ITERATION_OK
-from cobre.sddp.persistence import Checkpointer, LoadedCuts, warm_cuts
 from cobre.sddp.plan import TrainingPlan
 from cobre.sddp.policy import Policy
 from cobre.sddp.progress import IterationRecord, TrainingResult
@@ -43,7 +44,6 @@ from cobre.sddp.rules.selection import CutSelector, SelectionRecord
 from cobre.sddp.rules.stopping import StoppingRules
 from cobre.sddp.timing import RankTiming, WorkerInfo, iteration_timings, worker_infos
 from cobre.sddp.upper_bound import UpperBoundEvaluator, not_convex
-from cobre.sddp.visited import VisitedStates
 from cobre.stochastic import OpeningTree, build_opening_tree, make_sampler
 
 OnIteration = Callable[[IterationRecord], object]

@@ -18,7 +18,7 @@ import cobre
 from cobre.cli.train_report import result_data, show_result
 from cobre.cli.views import progress_fields
 from cobre.errors import OutputError
-from cobre.policy_store import read_policy_directory
+from cobre.policy import read_policy_directory
 from cobre.results import read_convergence, read_metadata, training, write_training
 from cobre.sddp import Policy, TrainingResult
 from cobre.sddp.progress import IterationRecord

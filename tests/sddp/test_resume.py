@@ -13,10 +13,10 @@ from cobre.case.model import Case, CheckpointOptions, CutSelection, UpperBoundOp
 from cobre.comm import Communicator
 from cobre.comm.launch import launch
 from cobre.errors import OutputError, ValidationError
-from cobre.policy_store import latest_checkpoint, read_checkpoint, write_policy_directory
+from cobre.policy import latest_checkpoint, read_checkpoint, write_policy_directory
 from cobre.results import write_policy
 from cobre.sddp import TrainingResult, train
-from cobre.sddp.persistence import stored_policy
+from cobre.sddp.checkpointing import stored_policy
 from cobre.sddp.plan import CHECKPOINTS
 from cobre.sddp.timing import balance_of
 

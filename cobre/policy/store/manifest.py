@@ -20,9 +20,9 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from cobre._version import __version__
-from cobre.policy_store.failures import damaged
-from cobre.policy_store.fingerprint import Fingerprint, Topic
-from cobre.policy_store.records import NodeEntry, PolicyData, StateEntry, TransitionEntry
+from cobre.policy.fingerprint import Fingerprint, Topic
+from cobre.policy.model import NodeEntry, PolicyData, StateEntry, TransitionEntry
+from cobre.policy.store.failures import damaged
 
 FORMAT: Final = "cobre-policy"
 FORMAT_VERSION: Final = 1

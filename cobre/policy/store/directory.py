@@ -17,19 +17,19 @@ from numpy.typing import NDArray
 
 from cobre.durable import output_errors, put_directory, sync_directory
 from cobre.errors import OutputError, ValidationError
-from cobre.policy_store import manifest as parts
-from cobre.policy_store import tables
-from cobre.policy_store.bases import StartingBases
-from cobre.policy_store.failures import damaged
-from cobre.policy_store.history import (
+from cobre.policy.bases import StartingBases
+from cobre.policy.history import (
     HistoryColumn,
     column_type,
     history_of,
     history_schema,
     history_table,
 )
-from cobre.policy_store.manifest import Manifest, read_file, read_manifest
-from cobre.policy_store.records import ARRAY_DTYPES, CheckpointData, PolicyData, VisitedStates
+from cobre.policy.model import ARRAY_DTYPES, CheckpointData, PolicyData, VisitedStates
+from cobre.policy.store import manifest as parts
+from cobre.policy.store import tables
+from cobre.policy.store.failures import damaged
+from cobre.policy.store.manifest import Manifest, read_file, read_manifest
 
 _OWN_NAMES: Final = frozenset(
     {

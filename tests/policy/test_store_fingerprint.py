@@ -27,8 +27,8 @@ from cobre.case.model import (
 )
 from cobre.case.model.scenarios import InflowHistory
 from cobre.errors import ValidationError
-from cobre.policy_store import case_fingerprint, differences, require_same
-from cobre.policy_store.canonical import canonical_bytes
+from cobre.policy import case_fingerprint, differences, require_same
+from cobre.policy.canonical import canonical_bytes
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.errors import Problem, ValidationError
-from cobre.policy_store.records import NodeCuts, NodeEntry, PolicyData, StateEntry
+from cobre.policy.model import NodeCuts, NodeEntry, PolicyData, StateEntry
 
 _KIND = "PolicyIncompatible"
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from cobre.case.model import Case
 from cobre.errors import Problem, ValidationError
-from cobre.policy_files import PolicyDirectory
-from cobre.policy_store.canonical import write_canonical
+from cobre.policy.canonical import write_canonical
+from cobre.policy.foreign import PolicyDirectory
 
 Scalar = bool | int | float | str | None
 

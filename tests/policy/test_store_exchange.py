@@ -10,9 +10,7 @@ from studies import cascade_study
 
 from cobre.case.model import Case, PolicyOptions
 from cobre.errors import OutputError, ValidationError
-from cobre.policy_files import PolicyDirectory
-from cobre.policy_files.encode import encode_manifest, encode_pool
-from cobre.policy_store import (
+from cobre.policy import (
     PolicyData,
     StateEntry,
     adapted_cuts,
@@ -23,6 +21,8 @@ from cobre.policy_store import (
     from_flatbuffers,
     to_flatbuffers,
 )
+from cobre.policy.foreign import PolicyDirectory
+from cobre.policy.foreign.encode import encode_manifest, encode_pool
 from cobre.sddp import Policy
 
 

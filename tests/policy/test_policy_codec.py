@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from policy_records import END, make_manifest, make_pool, same_pool
 
-from cobre.policy_files import Pool
-from cobre.policy_files.decode import decode_manifest, decode_pool, decode_priced_date
-from cobre.policy_files.encode import encode_manifest, encode_pool
-from cobre.policy_files.flatbuffer import MalformedError
+from cobre.policy.foreign import Pool
+from cobre.policy.foreign.decode import decode_manifest, decode_pool, decode_priced_date
+from cobre.policy.foreign.encode import encode_manifest, encode_pool
+from cobre.policy.foreign.flatbuffer import MalformedError
 
 POOL = encode_pool(make_pool())
 MANIFEST = encode_manifest(make_manifest())

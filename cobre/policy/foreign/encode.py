@@ -8,8 +8,8 @@ from typing import Any
 import flatbuffers
 import numpy as np
 
-from cobre.policy_files.flatbuffer import FILE_IDENTIFIER
-from cobre.policy_files.records import (
+from cobre.policy.foreign.flatbuffer import FILE_IDENTIFIER
+from cobre.policy.foreign.records import (
     FORMAT_VERSION,
     NO_DATE,
     NO_ID,

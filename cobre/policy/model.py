@@ -14,10 +14,10 @@ from typing import Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.policy_store.bases import StartingBases
-from cobre.policy_store.digest import policy_digest
-from cobre.policy_store.fingerprint import Fingerprint
-from cobre.policy_store.history import HistoryColumn, column_type
+from cobre.policy.bases import StartingBases
+from cobre.policy.digest import policy_digest
+from cobre.policy.fingerprint import Fingerprint
+from cobre.policy.history import HistoryColumn, column_type
 
 LowerBoundKind = Literal["bound", "estimate"]
 
@@ -181,7 +181,7 @@ class PolicyData:
     lower_bound_kind
         ``estimate`` where cuts may lie above the future cost.
     fingerprint
-        Of the study, see :mod:`cobre.policy_store.fingerprint`.
+        Of the study, see :mod:`cobre.policy.fingerprint`.
     cost_scale_factor
         $ per unit of objective in the LPs; cuts do not depend on it.
     started_from
@@ -298,7 +298,7 @@ class CheckpointData:
         The cuts so far.
     history
         One column for each field of the iterations' records, one row for each iteration; see
-        :func:`cobre.policy_store.history.history_columns`.
+        :func:`cobre.policy.history.history_columns`.
     bases
         Starting bases; without them training goes on validly, but degenerate LPs may end in other vertices.
     states

@@ -14,7 +14,7 @@ import pytest
 from stored import checkpoint, same
 
 from cobre.errors import OutputError, ValidationError
-from cobre.policy_store import latest_checkpoint, read_checkpoint, write_checkpoint
+from cobre.policy import latest_checkpoint, read_checkpoint, write_checkpoint
 
 HERE = Path(__file__).resolve()
 
@@ -22,7 +22,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from stored import checkpoint
-from cobre.policy_store import latest_checkpoint, read_checkpoint, write_checkpoint
+from cobre.policy import latest_checkpoint, read_checkpoint, write_checkpoint
 
 root = Path(sys.argv[1])
 found = latest_checkpoint(root)
@@ -234,7 +234,7 @@ STEPPER = """
 import os, sys
 from pathlib import Path
 from stored import checkpoint
-from cobre.policy_store import latest_checkpoint, write_checkpoint
+from cobre.policy import latest_checkpoint, write_checkpoint
 
 CHANGES = ("os.rename", "os.symlink", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree", "open")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cobre.policy_files import (
+from cobre.policy.foreign import (
     Manifest,
     ManifestEdge,
     ManifestNode,

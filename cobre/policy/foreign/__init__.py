@@ -5,13 +5,12 @@
     <policy>/   manifest.bin   cuts/000.bin  cuts/001.bin ...   (one file for each pool of cuts)
 
 A pool holds the cuts on the future cost after one stage, in $, and says which entity each coefficient belongs
-to and at which date the state is valued. Writing is in :mod:`cobre.policy_files.encode`, apart because only
+to and at which date the state is valued. Writing is in :mod:`cobre.policy.foreign.encode`, apart because only
 it needs the ``flatbuffers`` package.
 """
 
-from cobre.policy_files.boundary import BoundaryCuts, boundary_cuts, future_cost_floor
-from cobre.policy_files.directory import PolicyDirectory
-from cobre.policy_files.records import (
+from cobre.policy.foreign.directory import PolicyDirectory
+from cobre.policy.foreign.records import (
     FORMAT_VERSION,
     Manifest,
     ManifestEdge,
@@ -21,11 +20,10 @@ from cobre.policy_files.records import (
     SlotKind,
     StateSlot,
 )
-from cobre.policy_files.slots import state_slots, storage_components
+from cobre.policy.foreign.slots import state_slots, storage_components
 
 __all__ = [
     "FORMAT_VERSION",
-    "BoundaryCuts",
     "Manifest",
     "ManifestEdge",
     "ManifestNode",
@@ -34,8 +32,6 @@ __all__ = [
     "SeasonManifest",
     "SlotKind",
     "StateSlot",
-    "boundary_cuts",
-    "future_cost_floor",
     "state_slots",
     "storage_components",
 ]

@@ -25,9 +25,9 @@ from typing import Final
 
 from cobre.durable import output_errors, sync_directory
 from cobre.errors import OutputError, Problem, ValidationError
-from cobre.policy_store.directory import foreign_entries, remove_leftovers, verify_files, write_directory
-from cobre.policy_store.manifest import read_manifest
-from cobre.policy_store.records import CheckpointData
+from cobre.policy.model import CheckpointData
+from cobre.policy.store.directory import foreign_entries, remove_leftovers, verify_files, write_directory
+from cobre.policy.store.manifest import read_manifest
 
 LATEST: Final = "latest"
 _CHECKPOINT: Final = r"checkpoint-\d{6,}"

@@ -10,7 +10,7 @@ from studies import cascade_study, with_training
 from cobre.case.model import Case, PolicyGraph, PolicyNode, PolicyOptions, Transition
 from cobre.case.model.horizon import chain_graph
 from cobre.errors import OutputError, ValidationError
-from cobre.policy_files import PolicyDirectory
+from cobre.policy.foreign import PolicyDirectory
 from cobre.results import write_policy
 from cobre.sddp import train
 

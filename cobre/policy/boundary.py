@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from cobre.case.model import Case
 from cobre.errors import CobreError, Problem, ValidationError
-from cobre.policy_files.directory import PolicyDirectory
-from cobre.policy_files.records import Pool, StateSlot
-from cobre.policy_files.slots import Component, find_slots, state_slots
+from cobre.policy.foreign.directory import PolicyDirectory
+from cobre.policy.foreign.records import Pool, StateSlot
+from cobre.policy.foreign.slots import Component, find_slots, state_slots
 
 _KIND = "BoundaryReconciliationError"
 _FIELD = {"file": "config.json", "field": "policy.boundary"}
@@ -50,7 +50,7 @@ def boundary_cuts(case: Case, components: Sequence[Component]) -> BoundaryCuts |
     case
         The study; ``case.policy`` tells where the boundary is.
     components
-        The study's state, see :data:`cobre.policy_files.slots.Component`.
+        The study's state, see :data:`cobre.policy.foreign.slots.Component`.
 
     Raises
     ------

@@ -11,18 +11,10 @@ from studies import cascade_study
 
 from cobre.case.model import Hydro, PolicyOptions, PostStudyStage
 from cobre.errors import CobreError, ValidationError
-from cobre.policy_files import (
-    BoundaryCuts,
-    PolicyDirectory,
-    SlotKind,
-    StateSlot,
-    boundary_cuts,
-    future_cost_floor,
-    state_slots,
-    storage_components,
-)
-from cobre.policy_files.encode import encode_manifest, encode_pool
-from cobre.policy_files.slots import find_slots
+from cobre.policy.boundary import BoundaryCuts, boundary_cuts, future_cost_floor
+from cobre.policy.foreign import PolicyDirectory, SlotKind, StateSlot, state_slots, storage_components
+from cobre.policy.foreign.encode import encode_manifest, encode_pool
+from cobre.policy.foreign.slots import find_slots
 
 DATE = datetime.date(2024, 3, 1)
 

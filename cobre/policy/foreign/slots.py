@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterable, Sequence
 
 from cobre.case.model import Case
-from cobre.policy_files.records import SlotKind, StateSlot
+from cobre.policy.foreign.records import SlotKind, StateSlot
 
 Component = tuple[str, int, int]
 """Kind (``storage``, ``inflow_lag``, ``in_transit`` or ``commitment``), declared id of the entity (for water

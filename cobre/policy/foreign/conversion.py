@@ -1,4 +1,4 @@
-"""A policy in the FlatBuffers format of cobre-rs (:mod:`cobre.policy_files`), there and back.
+"""A policy in the FlatBuffers format of cobre-rs (:mod:`cobre.policy.foreign`), there and back.
 
 Cuts are in $ in both formats; ``cost_scale_factor`` tells the unit of the writer's LPs and is only handed
 on. The files say what each coefficient belongs to: type 0 storage, 1 inflow lag (subindex = lag), 2
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from cobre._version import __version__
 from cobre.case.model import Case
 from cobre.errors import OutputError, Problem, ValidationError
-from cobre.policy_files import Manifest, ManifestEdge, ManifestNode, PolicyDirectory, Pool, SeasonManifest
-from cobre.policy_files.records import StateSlot
-from cobre.policy_files.slots import find_slots, state_slots
-from cobre.policy_store.fingerprint import Fingerprint
-from cobre.policy_store.records import NodeCuts, NodeEntry, PolicyData, StateEntry, TransitionEntry
+from cobre.policy.fingerprint import Fingerprint
+from cobre.policy.foreign import Manifest, ManifestEdge, ManifestNode, PolicyDirectory, Pool, SeasonManifest
+from cobre.policy.foreign.records import StateSlot
+from cobre.policy.foreign.slots import find_slots, state_slots
+from cobre.policy.model import NodeCuts, NodeEntry, PolicyData, StateEntry, TransitionEntry
 
 _KIND = "PolicyIncompatible"
 _CYCLES = {"monthly": 0, "weekly": 1, "custom": 2}

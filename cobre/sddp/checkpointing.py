@@ -21,7 +21,7 @@ from cobre.comm import Communicator
 from cobre.errors import Problem, ValidationError
 from cobre.lp import StageTemplate, StateLayout
 from cobre.lp.arrays import BasisStore, CutPool, LpArrays
-from cobre.policy_store import (
+from cobre.policy import (
     CheckpointData,
     Fingerprint,
     NodeCuts,
@@ -47,9 +47,9 @@ from cobre.sddp.progress import IterationRecord
 from cobre.sddp.ranks.agreement import failing_together
 
 if TYPE_CHECKING:
+    from cobre.policy.visited import VisitedStates as VisitedArchive
     from cobre.sddp.policy import Policy
     from cobre.sddp.rules.selection import CutSelector
-    from cobre.sddp.visited import VisitedStates as VisitedArchive
 
 KEEP_LAST = 3
 KEEP_LAST_OPTION = "keep_last"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cobre.policy_store import (
+from cobre.policy import (
     CheckpointData,
     Fingerprint,
     NodeCuts,

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from cobre.policy_store.bases import StartingBases
-from cobre.policy_store.failures import damaged
-from cobre.policy_store.records import NodeCuts, VisitedStates
+from cobre.policy.bases import StartingBases
+from cobre.policy.model import NodeCuts, VisitedStates
+from cobre.policy.store.failures import damaged
 
 _ACTIVITY: Final = "activity_"
 _ARROW: Final = {

@@ -8,8 +8,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.policy_files.flatbuffer import MalformedError, TableView, root_table
-from cobre.policy_files.records import (
+from cobre.policy.foreign.flatbuffer import MalformedError, TableView, root_table
+from cobre.policy.foreign.records import (
     FORMAT_VERSION,
     NO_DATE,
     NO_ID,

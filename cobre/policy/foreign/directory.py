@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from cobre.errors import Problem, ValidationError
-from cobre.policy_files.decode import decode_manifest, decode_pool, decode_priced_date
-from cobre.policy_files.flatbuffer import MalformedError
-from cobre.policy_files.records import Manifest, Pool
+from cobre.policy.foreign.decode import decode_manifest, decode_pool, decode_priced_date
+from cobre.policy.foreign.flatbuffer import MalformedError
+from cobre.policy.foreign.records import Manifest, Pool
 
 _Record = TypeVar("_Record")
 

@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 from stored import checkpoint, node, policy, same, storage
 
 from cobre.errors import OutputError, ValidationError
-from cobre.policy_store import (
+from cobre.policy import (
     CheckpointData,
     Fingerprint,
     NodeCuts,
@@ -31,8 +31,8 @@ from cobre.policy_store import (
     write_checkpoint,
     write_policy_directory,
 )
-from cobre.policy_store.directory import verify_files
-from cobre.policy_store.manifest import manifest_bytes
+from cobre.policy.store.directory import verify_files
+from cobre.policy.store.manifest import manifest_bytes
 
 FLOATS = st.floats(allow_nan=False, width=64)
 SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cobre.errors import OutputError, Problem, ValidationError
-from cobre.policy_store.directory import check_replaceable
-from cobre.policy_store.fingerprint import Fingerprint, differences
-from cobre.policy_store.manifest import checkpointing_of, policy_of, read_manifest
+from cobre.policy.fingerprint import Fingerprint, differences
+from cobre.policy.store.directory import check_replaceable
+from cobre.policy.store.manifest import checkpointing_of, policy_of, read_manifest
 
 KIND = "OutputProtected"
 _UNKNOWN = "unknown"
