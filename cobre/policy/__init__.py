@@ -1,29 +1,45 @@
-"""Policy directories and checkpoints: Parquet and JSON, checksummed, never half-written.
+"""Policies: one model, their directories and checkpoints on disk, and what other studies make of them.
 
-``docs/policy-format.md`` describes the files. :mod:`~cobre.policy.store.directory` writes and reads them,
-:mod:`~cobre.policy.checkpoints` keeps the last few of a run, :mod:`~cobre.policy.fingerprint`
-tells whether a study is the one a policy was trained for, :mod:`~cobre.policy.warm_start` what of
-a policy another study can start from, :mod:`~cobre.policy.protection` whether a run may replace
-what an output directory holds, and :mod:`~cobre.policy.foreign.conversion` converts to and from the format of
-cobre-rs.
+``docs/policy-format.md`` describes the files. :mod:`~cobre.policy.model` holds what a policy is,
+:mod:`~cobre.policy.store` writes and reads our directories (Parquet and JSON, checksummed, never
+half-written), :mod:`~cobre.policy.foreign` those of cobre-rs, :mod:`~cobre.policy.checkpoints` keeps the
+last few of a run,
+:mod:`~cobre.policy.fingerprint` states whether a study is the one a policy was trained for,
+:mod:`~cobre.policy.warm_start` what of a policy another study can start from, :mod:`~cobre.policy.boundary`
+what values its end, and :mod:`~cobre.policy.protection` whether a run may replace what an output directory
+holds.
 """
 
 from cobre.policy.bases import StartingBases
 from cobre.policy.boundary import BoundaryCuts, boundary_cuts, future_cost_floor
 from cobre.policy.checkpoints import FoundCheckpoint, latest_checkpoint, write_checkpoint
 from cobre.policy.digest import policy_digest
-from cobre.policy.fingerprint import Fingerprint, Topic, case_fingerprint, differences, require_same
-from cobre.policy.foreign.conversion import case_nodes, case_transitions, from_flatbuffers, to_flatbuffers
+from cobre.policy.fingerprint import (
+    Fingerprint,
+    Topic,
+    case_fingerprint,
+    differences,
+    require_same,
+    study_fingerprint,
+    with_fingerprint,
+)
+from cobre.policy.foreign.conversion import (
+    case_nodes,
+    case_transitions,
+    from_flatbuffers,
+    to_flatbuffers,
+    write_flatbuffers,
+)
+from cobre.policy.formats import format_of
 from cobre.policy.history import history_columns, history_records
 from cobre.policy.model import (
     CheckpointData,
     LowerBoundKind,
     NodeCuts,
     NodeEntry,
-    PolicyData,
+    Policy,
     StateEntry,
     TransitionEntry,
-    VisitedStates,
 )
 from cobre.policy.protection import (
     PlannedWork,
@@ -34,7 +50,15 @@ from cobre.policy.protection import (
     stored_work,
 )
 from cobre.policy.store.directory import read_checkpoint, read_policy_directory, write_policy_directory
-from cobre.policy.warm_start import Adaptation, adapted_cuts, compatibility
+from cobre.policy.visited import VisitedRows, VisitedStates
+from cobre.policy.warm_start import (
+    Adaptation,
+    LoadedCuts,
+    adapted_cuts,
+    compatibility,
+    state_entries,
+    warm_cuts,
+)
 
 __all__ = [
     "Adaptation",
@@ -42,16 +66,18 @@ __all__ = [
     "CheckpointData",
     "Fingerprint",
     "FoundCheckpoint",
+    "LoadedCuts",
     "LowerBoundKind",
     "NodeCuts",
     "NodeEntry",
     "PlannedWork",
-    "PolicyData",
+    "Policy",
     "StartingBases",
     "StateEntry",
     "StoredWork",
     "Topic",
     "TransitionEntry",
+    "VisitedRows",
     "VisitedStates",
     "adapted_cuts",
     "boundary_cuts",
@@ -60,6 +86,7 @@ __all__ = [
     "case_transitions",
     "compatibility",
     "differences",
+    "format_of",
     "from_flatbuffers",
     "future_cost_floor",
     "history_columns",
@@ -72,8 +99,13 @@ __all__ = [
     "read_policy_directory",
     "require_same",
     "source_digest",
+    "state_entries",
     "stored_work",
+    "study_fingerprint",
     "to_flatbuffers",
+    "warm_cuts",
+    "with_fingerprint",
     "write_checkpoint",
+    "write_flatbuffers",
     "write_policy_directory",
 ]

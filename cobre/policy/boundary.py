@@ -1,16 +1,20 @@
 """The cuts of another policy that value the state at the end of a study.
 
-Of the policy's pools the one is taken whose date is the end of the last stage. Its cuts say
+The policy may be a directory of cobre, as ``cobre train`` writes it, or of cobre-rs. Of its nodes (pools) the
+one is taken that values states at the end of the last stage. Its cuts say
 
-    theta >= alpha_c + sum_j pi_cj x_j        (c over active cuts, j over the pool's components)
+    theta >= alpha_c + sum_j pi_cj x_j        (c over active cuts, j over the node's components)
 
-and each of our components takes the slope of the component that it is in the pool.
+and each of our components takes the slope of the component that it is there. The floor of the node's future
+cost is one more cut, without slopes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import datetime
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +22,10 @@ from numpy.typing import NDArray
 from cobre.case.model import Case
 from cobre.errors import CobreError, Problem, ValidationError
 from cobre.policy.foreign.directory import PolicyDirectory
-from cobre.policy.foreign.records import Pool, StateSlot
-from cobre.policy.foreign.slots import Component, find_slots, state_slots
+from cobre.policy.foreign.slots import identified_slots, state_slots
+from cobre.policy.formats import format_of
+from cobre.policy.matching import Component, ComponentMap, Identified, identified, study_days
+from cobre.policy.store.directory import read_policy_directory
 
 _KIND = "BoundaryReconciliationError"
 _FIELD = {"file": "config.json", "field": "policy.boundary"}
@@ -50,7 +56,7 @@ def boundary_cuts(case: Case, components: Sequence[Component]) -> BoundaryCuts |
     case
         The study; ``case.policy`` tells where the boundary is.
     components
-        The study's state, see :data:`cobre.policy.foreign.slots.Component`.
+        The study's state, see :data:`cobre.policy.matching.Component`.
 
     Raises
     ------
@@ -60,9 +66,26 @@ def boundary_cuts(case: Case, components: Sequence[Component]) -> BoundaryCuts |
     """
     if case.policy.boundary_path is None:
         return None
-    pool, name = _choose(case, PolicyDirectory(case.policy.boundary_path))
-    ours = state_slots(case, components, len(case.stages) - 1)
-    return _mapped(pool, ours, name, case.policy.boundary_strict)
+    path = case.policy.boundary_path
+    valuation = _foreign_valuation if format_of(path) == "cobre-rs" else _own_valuation
+    return _mapped(valuation(case, components, path), case.stages[-1].end_date, case.policy.boundary_strict)
+
+
+def boundary_content(case: Case) -> tuple[object, ...] | None:
+    """Return what the boundary policy holds of the study's end, for a fingerprint; ``None`` without one."""
+    path, end = case.policy.boundary_path, case.stages[-1].end_date
+    if path is None:
+        return None
+    if format_of(path) == "cobre-rs":
+        directory = PolicyDirectory(path)
+        return tuple(
+            directory.content(pool) for pool, date in enumerate(directory.priced_dates()) if date == end
+        )
+    policy = read_policy_directory(path)
+    state = tuple(part.key for part in policy.components)
+    return tuple(
+        (state, *policy.valuation(place)) for place, node in enumerate(policy.nodes) if node.end_date == end
+    )
 
 
 def future_cost_floor(cuts: BoundaryCuts, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> float:
@@ -88,63 +111,96 @@ def future_cost_floor(cuts: BoundaryCuts, lower: NDArray[np.float64], upper: NDA
     return floor
 
 
-def _choose(case: Case, directory: PolicyDirectory) -> tuple[Pool, str]:
-    """Return the pool that values states at the end of the study, and how to call it."""
+@dataclass(frozen=True, eq=False)
+class _Valuation:
+    """The cuts of a stored policy that value states on one day: active ones, $.
+
+    ``name`` is what errors call them; ``ours`` are the study's components as this policy identifies them.
+    """
+
+    name: str
+    ours: Sequence[Identified]
+    theirs: Sequence[Identified]
+    intercepts: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+
+
+def _foreign_valuation(case: Case, components: Sequence[Component], path: Path) -> _Valuation:
+    directory = PolicyDirectory(path)
+    number = _of_the_end(case, path, "pool", dict(enumerate(directory.priced_dates())))
+    pool = directory.pool(number)
+    ours = state_slots(case, components, len(case.stages) - 1)
+    return _Valuation(
+        f"pool {number} of {path}",
+        identified_slots(ours),
+        identified_slots(pool.slots),
+        pool.intercepts[pool.active],
+        pool.slopes[pool.active],
+    )
+
+
+def _own_valuation(case: Case, components: Sequence[Component], path: Path) -> _Valuation:
+    policy = read_policy_directory(path)
+    number = _of_the_end(case, path, "node", {node.id: node.end_date for node in policy.nodes})
+    position = [node.id for node in policy.nodes].index(number)
+    node, days = policy.nodes[position], policy.stage_days()
+    theirs = identified(
+        [part.key for part in policy.components], days, days.index((node.start_date, node.end_date))
+    )
+    ours = identified(components, study_days(case), len(case.stages) - 1)
+    return _Valuation(f"node {number} of {path}", ours, theirs, *policy.valuation(position))
+
+
+def _of_the_end(case: Case, path: Path, what: str, dates: Mapping[int, datetime.date | None]) -> int:
+    """Return the number of the one pool or node that values states at the end of the study."""
     end = case.stages[-1].end_date
-    dates = directory.priced_dates()
-    matching = [pool_id for pool_id, date in enumerate(dates) if date == end]
-    if len(matching) != 1:
-        known = ", ".join(sorted({str(date) for date in dates if date is not None})) or "none"
-        found = "none" if not matching else f"{len(matching)} (pools {', '.join(map(str, matching))})"
+    matching = [number for number, date in dates.items() if date == end]
+    if len(matching) == 1:
+        return matching[0]
+    known = ", ".join(sorted({str(date) for date in dates.values() if date is not None})) or "none"
+    found = "none" if not matching else f"{len(matching)} ({what}s {', '.join(map(str, matching))})"
+    raise _error(
+        f"the study ends on {end}, and one {what} of {path} must value states at that date; there is {found}",
+        f"dates in the policy: {known}; end the study at one of them, or choose another policy",
+        end.isoformat(),
+    )
+
+
+def _mapped(cuts: _Valuation, end: datetime.date, strict: bool) -> BoundaryCuts:
+    if not len(cuts.intercepts):
         raise _error(
-            f"the study ends on {end}, and one pool of cuts in {directory.path} must value states at that "
-            f"date; there is {found}",
-            f"dates in the policy: {known}; end the study at one of them, or choose another policy",
-            end.isoformat(),
-        )
-    pool = directory.pool(matching[0])
-    if not pool.active.any():
-        raise _error(
-            f"pool {pool.pool_id} of {directory.path}, which values states on {end}, has no active cuts",
+            f"{cuts.name}, which values states on {end}, has no active cuts",
             "train that policy first, with at least one stage after this date",
             end.isoformat(),
         )
-    return pool, f"pool {pool.pool_id} of {directory.path}"
-
-
-def _mapped(pool: Pool, ours: Sequence[StateSlot], name: str, strict: bool) -> BoundaryCuts:
-    found = find_slots(ours, pool.slots)
-    slopes = pool.slopes[pool.active]
-    used = {place for place in found if place is not None}
+    found = ComponentMap.of(cuts.ours, cuts.theirs)
     errors: list[Problem] = []
-    for place, slot in enumerate(pool.slots):
-        weighs = bool(slopes[:, place].any())
-        if place not in used and (weighs or strict):
+    for place in found.unused(len(cuts.theirs)):
+        label, weighs = cuts.theirs[place].label, bool(cuts.slopes[:, place].any())
+        if weighs or strict:
             tail = "with coefficients that are not zero" if weighs else "and policy.boundary.strict is set"
-            message = f"{name} values a state that the study does not have ({slot}), {tail}"
-            errors.append(_difference(message, slot, "add the entity to the study, or choose another policy"))
+            message = f"{cuts.name} values a state that the study does not have ({label}), {tail}"
+            errors.append(
+                _difference(message, label, "add the entity to the study, or choose another policy")
+            )
     unknown = [
         _difference(
-            f"{name} does not know a state of the study ({slot}); it is worth nothing at the end",
-            slot,
+            f"{cuts.name} does not know a state of the study ({cuts.ours[place].label}); it is worth nothing "
+            "at the end",
+            cuts.ours[place].label,
             "train the boundary policy with this entity",
         )
-        for slot, place in zip(ours, found, strict=True)
-        if place is None
+        for place in found.unknown()
     ]
     if strict:
         errors += unknown
     if errors:
         raise ValidationError(errors, source="the boundary policy")
-    mapped = np.zeros((len(slopes), len(ours)))
-    for component, known in enumerate(found):
-        if known is not None:
-            mapped[:, component] = slopes[:, known]
-    return BoundaryCuts(pool.intercepts[pool.active].copy(), mapped, tuple(unknown))
+    return BoundaryCuts(cuts.intercepts.copy(), found.slopes(cuts.slopes), tuple(unknown))
 
 
-def _difference(message: str, slot: StateSlot, suggestion: str) -> Problem:
-    return Problem(_KIND, message, {**_FIELD, "entity": str(slot)}, suggestion)
+def _difference(message: str, label: str, suggestion: str) -> Problem:
+    return Problem(_KIND, message, {**_FIELD, "entity": label}, suggestion)
 
 
 def _error(message: str, suggestion: str, value: str) -> ValidationError:

@@ -12,14 +12,16 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from cobre.case.model import Case
 from cobre.errors import Problem, ValidationError
 from cobre.policy.canonical import write_canonical
-from cobre.policy.foreign import PolicyDirectory
+
+if TYPE_CHECKING:
+    from cobre.policy.model import Policy
 
 Scalar = bool | int | float | str | None
 
@@ -131,10 +133,26 @@ def case_fingerprint(case: Case, extra: Mapping[str, Any] | None = None) -> Fing
         When the boundary policy cannot be read.
     """
     topics = {name: _topic(value, parts) for name, value, parts in _topics(case)}
-    topics["boundary"] = _topic(_boundary_content(case), {})
+    from cobre.policy.boundary import boundary_content  # reads policies, which hold fingerprints
+
+    topics["boundary"] = _topic(boundary_content(case), {})
     for name, value in (extra or {}).items():
         topics[name] = _topic(value, {})
     return Fingerprint(topics)
+
+
+def study_fingerprint(case: Case) -> Fingerprint:
+    """Return what identifies a study, the solver included."""
+    from cobre.lp.highs import version  # loads the library, which only those who train need
+
+    return case_fingerprint(case, {"solver": f"HiGHS {version()}"})
+
+
+def with_fingerprint(policy: Policy, case: Case) -> Policy:
+    """Return the policy with the fingerprint of its study, where it has none yet."""
+    if policy.fingerprint.topics:
+        return policy
+    return dataclasses.replace(policy, fingerprint=study_fingerprint(case))
 
 
 def differences(old: Fingerprint, new: Fingerprint) -> list[Problem]:
@@ -296,15 +314,3 @@ def _digest(value: Any) -> str:
     update: Callable[[bytes], object] = digest.update
     write_canonical(value, update, _SKIPPED_FIELDS)
     return digest.hexdigest()
-
-
-def _boundary_content(case: Case) -> tuple[bytes, ...] | None:
-    """Return the pools of the boundary policy that value the end of the study."""
-    path = case.policy.boundary_path
-    if path is None:
-        return None
-    end = case.stages[-1].end_date
-    dates = PolicyDirectory(path).priced_dates()
-    return tuple(
-        (path / "cuts" / f"{pool:03d}.bin").read_bytes() for pool, date in enumerate(dates) if date == end
-    )

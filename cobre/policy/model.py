@@ -1,4 +1,4 @@
-"""What a policy directory and a checkpoint hold, as plain data.
+"""The one model of a policy, and of a checkpoint around it: what training makes, files hold and studies load.
 
 Objects check themselves when they are made, so what is written and what was read obey the same rules.
 """
@@ -15,9 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.policy.bases import StartingBases
+from cobre.policy.checks import require, require_array, require_unique
 from cobre.policy.digest import policy_digest
+from cobre.policy.evaluate import future_cost
 from cobre.policy.fingerprint import Fingerprint
 from cobre.policy.history import HistoryColumn, column_type
+from cobre.policy.matching import Interval, described
+from cobre.policy.visited import VisitedRows
 
 LowerBoundKind = Literal["bound", "estimate"]
 
@@ -53,8 +57,8 @@ class StateEntry:
     name: str
 
     def __post_init__(self) -> None:
-        _require(_NAME.match(self.kind), f"a state component has the impossible kind {self.kind!r}")
-        _require(0 <= self.offset <= _LARGEST, f"{self.name}: offset {self.offset} is negative or too large")
+        require(_NAME.match(self.kind), f"a state component has the impossible kind {self.kind!r}")
+        require(0 <= self.offset <= _LARGEST, f"{self.name}: offset {self.offset} is negative or too large")
 
     @property
     def key(self) -> tuple[str, int, int]:
@@ -62,8 +66,7 @@ class StateEntry:
         return self.kind, self.entity_id, self.offset
 
     def __str__(self) -> str:
-        offset = f", offset {self.offset}" if self.offset else ""
-        return f"{self.kind} of entity {self.entity_id}{offset}"
+        return described(*self.key)
 
 
 @dataclass(frozen=True)
@@ -90,11 +93,11 @@ class NodeEntry:
     loaded_cuts: int = 0
 
     def __post_init__(self) -> None:
-        _require(self.start_date < self.end_date, f"node {self.id} ends on {self.end_date}, before it starts")
-        _require(
+        require(self.start_date < self.end_date, f"node {self.id} ends on {self.end_date}, before it starts")
+        require(
             self.future_cost_floor == self.future_cost_floor, f"node {self.id}: its cost floor is no number"
         )
-        _require(self.loaded_cuts >= 0, f"node {self.id}: loaded_cuts is {self.loaded_cuts}")
+        require(self.loaded_cuts >= 0, f"node {self.id}: loaded_cuts is {self.loaded_cuts}")
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ class TransitionEntry:
     probability: float
 
     def __post_init__(self) -> None:
-        _require(0.0 <= self.probability <= 1.0, f"a transition has the probability {self.probability!r}")
+        require(0.0 <= self.probability <= 1.0, f"a transition has the probability {self.probability!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,29 +141,29 @@ class NodeCuts:
 
     def __post_init__(self) -> None:
         count = len(self.slot)
-        _require_array("slopes", self.slopes, np.float64, (count, self.slopes.shape[-1]))
+        require_array("slopes", self.slopes, np.float64, (count, self.slopes.shape[-1]))
         for name in ("slot", "iteration", "forward_pass"):
-            _require_array(name, getattr(self, name), np.int64, (count,))
-        _require_array("intercept", self.intercept, np.float64, (count,))
-        _require_array("active", self.active, np.bool_, (count,))
+            require_array(name, getattr(self, name), np.int64, (count,))
+        require_array("intercept", self.intercept, np.float64, (count,))
+        require_array("active", self.active, np.bool_, (count,))
         for name, values in self.activity.items():
-            _require(_NAME.match(name), f"activity column {name!r}: names are lower-case words")
-            _require(values.dtype in (np.int64, np.float64, np.bool_), f"{name} has type {values.dtype}")
-            _require_array(name, values, values.dtype, (count,))
-        _require(
+            require(_NAME.match(name), f"activity column {name!r}: names are lower-case words")
+            require(values.dtype in (np.int64, np.float64, np.bool_), f"{name} has type {values.dtype}")
+            require_array(name, values, values.dtype, (count,))
+        require(
             count == 0 or (self.slot[0] >= 0 and bool((np.diff(self.slot) > 0).all())),
             "slots of cuts do not ascend",
         )
-        _require(not np.isnan(self.intercept).any(), "an intercept of a cut is NaN")
-        _require(not np.isnan(self.slopes).any(), "a slope of a cut is NaN")
+        require(not np.isnan(self.intercept).any(), "an intercept of a cut is NaN")
+        require(not np.isnan(self.slopes).any(), "a slope of a cut is NaN")
 
     def __len__(self) -> int:
         return len(self.slot)
 
 
 @dataclass(frozen=True, eq=False)
-class PolicyData:
-    """A trained policy: cuts of every node, and what they are cuts of.
+class Policy:
+    """A trained policy: cuts of every node, and what they are cuts of; on a chain the nodes are the stages.
 
     Attributes
     ----------
@@ -181,7 +184,7 @@ class PolicyData:
     lower_bound_kind
         ``estimate`` where cuts may lie above the future cost.
     fingerprint
-        Of the study, see :mod:`cobre.policy.fingerprint`.
+        Of the study, see :mod:`cobre.policy.fingerprint`; without topics where the study is not known.
     cost_scale_factor
         $ per unit of objective in the LPs; cuts do not depend on it.
     started_from
@@ -198,31 +201,31 @@ class PolicyData:
     completed_iterations: int
     lower_bounds: NDArray[np.float64]
     upper_bounds: NDArray[np.float64]
-    fingerprint: Fingerprint
+    fingerprint: Fingerprint = field(default_factory=lambda: Fingerprint({}))
     cost_scale_factor: float = 1.0
     started_from: str | None = None
     lower_bound_kind: LowerBoundKind = "bound"
 
     def __post_init__(self) -> None:
-        _require(
+        require(
             self.lower_bound_kind in get_args(LowerBoundKind),
             f"lower_bound_kind is {self.lower_bound_kind!r}",
         )
-        _require(self.nodes, "a policy without nodes")
-        _require(len(self.cuts) == len(self.nodes), f"cuts of {len(self.cuts)} of {len(self.nodes)} nodes")
-        _require_unique("node", [node.id for node in self.nodes])
-        _require_unique("state component", [component.key for component in self.components])
-        _require(1 <= self.forward_passes <= 2**32, f"forward_passes is {self.forward_passes}")
-        _require(0 <= self.seed < 2**64, f"seed {self.seed} does not fit into 64 bits")
-        _require(0 <= self.completed_iterations <= 2**32, f"iterations: {self.completed_iterations}")
-        _require(
+        require(self.nodes, "a policy without nodes")
+        require(len(self.cuts) == len(self.nodes), f"cuts of {len(self.cuts)} of {len(self.nodes)} nodes")
+        require_unique("node", [node.id for node in self.nodes])
+        require_unique("state component", [component.key for component in self.components])
+        require(1 <= self.forward_passes <= 2**32, f"forward_passes is {self.forward_passes}")
+        require(0 <= self.seed < 2**64, f"seed {self.seed} does not fit into 64 bits")
+        require(0 <= self.completed_iterations <= 2**32, f"iterations: {self.completed_iterations}")
+        require(
             0.0 < self.cost_scale_factor < float("inf"), f"cost_scale_factor is {self.cost_scale_factor!r}"
         )
         known = {node.id for node in self.nodes}
         for edge in self.transitions:
-            _require({edge.source_id, edge.target_id} <= known, f"{edge} is between unknown nodes")
+            require({edge.source_id, edge.target_id} <= known, f"{edge} is between unknown nodes")
         for name in ("lower_bounds", "upper_bounds"):
-            _require_array(name, getattr(self, name), np.float64, (self.completed_iterations,))
+            require_array(name, getattr(self, name), np.float64, (self.completed_iterations,))
         names = list(self.cuts[0].activity)
         for node, cuts in zip(self.nodes, self.cuts, strict=True):
             self._check_cuts(node, cuts, names)
@@ -230,62 +233,121 @@ class PolicyData:
     def _check_cuts(self, node: NodeEntry, cuts: NodeCuts, names: Sequence[str]) -> None:
         where = f"node {node.id}"
         states = len(self.components)
-        _require(
+        require(
             cuts.slopes.shape[1] == states, f"{where}: slopes of {cuts.slopes.shape[1]} of {states} states"
         )
-        _require(list(cuts.activity) == names, f"{where} has other activity columns than the first node")
-        _require(
-            node.loaded_cuts <= len(cuts), f"{where}: {node.loaded_cuts} of {len(cuts)} cuts were loaded"
-        )
-        _require(not cuts.iteration[: node.loaded_cuts].any(), f"{where}: a loaded cut has an iteration")
+        require(list(cuts.activity) == names, f"{where} has other activity columns than the first node")
+        require(node.loaded_cuts <= len(cuts), f"{where}: {node.loaded_cuts} of {len(cuts)} cuts were loaded")
+        require(not cuts.iteration[: node.loaded_cuts].any(), f"{where}: a loaded cut has an iteration")
         made, passes = cuts.iteration[node.loaded_cuts :], cuts.forward_pass
         last = self.completed_iterations
-        _require(
+        require(
             bool(((made >= 1) & (made <= last)).all()),
             f"{where}: a cut is of an iteration outside 1 to {last}",
         )
-        _require(
+        require(
             bool(((passes >= 0) & (passes < self.forward_passes)).all()),
             f"{where}: a cut is of a forward pass outside 0 to {self.forward_passes - 1}",
         )
 
+    @property
+    def stage_ids(self) -> tuple[int, ...]:
+        """Declared id of each node's stage."""
+        return tuple(node.stage_id for node in self.nodes)
+
+    @property
+    def node_ids(self) -> tuple[int, ...] | None:
+        """Declared ids of the nodes; ``None`` on a chain."""
+        return None if self.is_chain else tuple(node.id for node in self.nodes)
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Name of each state component; storages are in hm3."""
+        return tuple(component.name for component in self.components)
+
+    @property
+    def intercepts(self) -> tuple[NDArray[np.float64], ...]:
+        """Of each node float64[cuts], $."""
+        return tuple(cuts.intercept for cuts in self.cuts)
+
+    @property
+    def slopes(self) -> tuple[NDArray[np.float64], ...]:
+        """Of each node float64[cuts, states], $ per unit of each component."""
+        return tuple(cuts.slopes for cuts in self.cuts)
+
+    @property
+    def iterations(self) -> tuple[NDArray[np.int64], ...]:
+        """Of each node int64[cuts]: the iteration that made each cut, from 1; 0 is another policy."""
+        return tuple(cuts.iteration for cuts in self.cuts)
+
+    @property
+    def passes(self) -> tuple[NDArray[np.int64], ...]:
+        """Of each node int64[cuts]: the forward pass that made each cut, from 0."""
+        return tuple(cuts.forward_pass for cuts in self.cuts)
+
+    @property
+    def active(self) -> tuple[NDArray[np.bool_], ...]:
+        """Of each node bool[cuts]: whether cut selection left it in the LPs; other cuts are valid, too."""
+        return tuple(cuts.active for cuts in self.cuts)
+
+    @property
+    def future_cost_floor(self) -> tuple[float, ...]:
+        """Of each node the bound on the future cost that holds without any cut, $."""
+        return tuple(node.future_cost_floor for node in self.nodes)
+
+    @property
+    def boundary_cuts(self) -> int:
+        """How many cuts at each node of the last stage came from another policy; they stand first."""
+        return self.nodes[-1].loaded_cuts
+
+    def evaluate(self, stage: int, state: NDArray[np.float64]) -> float:
+        """Return the future cost ($) that the cuts of a stage give at the state it leaves behind.
+
+        Parameters
+        ----------
+        stage
+            Position of the stage, from 0; with a policy graph of the node.
+        state
+            A number for each component, in the order of ``state_names``.
+
+        Raises
+        ------
+        ValidationError
+            When the policy has no such stage, or the state has not one number for each component.
+        """
+        return future_cost(self, stage, state)
+
+    def valuation(self, node: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return intercepts ($) and slopes of a node's active cuts, the floor of its future cost behind them.
+
+        Where no cut is active there is no floor either: nothing is known of the states that it values.
+        """
+        cuts, floor = self.cuts[node], self.nodes[node].future_cost_floor
+        intercepts, slopes = cuts.intercept[cuts.active], cuts.slopes[cuts.active]
+        if len(intercepts) and np.isfinite(floor):
+            intercepts = np.append(intercepts, floor)
+            slopes = np.vstack([slopes, np.zeros((1, slopes.shape[1]))])
+        return intercepts, slopes
+
+    def __repr__(self) -> str:
+        cuts = sum(len(part) for part in self.cuts)
+        return f"Policy({len(self.nodes)} nodes, {len(self.components)} state components, {cuts} cuts)"
+
+    def stage_days(self) -> list[Interval]:
+        """Return first day, and day after the last, of each stage, in their order."""
+        return sorted({(node.start_date, node.end_date) for node in self.nodes})
+
     def sha256(self) -> str:
-        """Return the digest of the cuts; the same as that of the trained policy they come from."""
+        """Return a digest over every bit of every cut, and over which of them are active."""
         return policy_digest(
-            stage_ids=[node.stage_id for node in self.nodes],
-            node_ids=None if self.is_chain else [node.id for node in self.nodes],
+            stage_ids=self.stage_ids,
+            node_ids=self.node_ids,
             states=len(self.components),
             forward_passes=self.forward_passes,
-            intercepts=[cuts.intercept for cuts in self.cuts],
-            slopes=[cuts.slopes for cuts in self.cuts],
-            active=[cuts.active for cuts in self.cuts],
+            intercepts=self.intercepts,
+            slopes=self.slopes,
+            active=self.active,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class VisitedStates:
-    """Outgoing states of forward passes.
-
-    Attributes
-    ----------
-    iteration, stage, forward_pass
-        int64[rows]: iteration from 1, position of the stage, pass from 0.
-    values
-        float64[rows, states].
-    """
-
-    iteration: NDArray[np.int64]
-    stage: NDArray[np.int64]
-    forward_pass: NDArray[np.int64]
-    values: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        count = len(self.iteration)
-        for name, least in (("iteration", 1), ("stage", 0), ("forward_pass", 0)):
-            values = getattr(self, name)
-            _require_array(name, values, np.int64, (count,))
-            _require(count == 0 or values.min() >= least, f"{name} of a visited state is below {least}")
-        _require_array("visited states", self.values, np.float64, (count, self.values.shape[-1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,58 +372,35 @@ class CheckpointData:
         them: fields of :class:`cobre.case.model.CheckpointOptions`, and ``keep_last``.
     """
 
-    policy: PolicyData
+    policy: Policy
     history: Mapping[str, HistoryColumn] = field(default_factory=dict)
     bases: StartingBases | None = None
-    states: VisitedStates | None = None
+    states: VisitedRows | None = None
     extra_arrays: Mapping[str, NDArray[np.generic]] = field(default_factory=dict)
     checkpointing: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         rows = self.policy.completed_iterations
         for name, column in self.history.items():
-            _require(_NAME.match(name), f"history column {name!r}: names are lower-case words")
-            _require(
+            require(_NAME.match(name), f"history column {name!r}: names are lower-case words")
+            require(
                 len(column) == rows, f"history column {name} has {len(column)} rows for {rows} iterations"
             )
             column_type(column)
         for name, array in self.extra_arrays.items():
-            _require(_NAME.match(name), f"array {name!r}: names are lower-case words")
-            _require(array.dtype in ARRAY_DTYPES, f"array {name} has type {array.dtype}")
+            require(_NAME.match(name), f"array {name!r}: names are lower-case words")
+            require(array.dtype in ARRAY_DTYPES, f"array {name} has type {array.dtype}")
         if self.bases is not None:
             self.bases.check(self.policy.forward_passes, len(self.policy.nodes))
         if self.states is not None:
             self._check_states(self.states)
 
-    def _check_states(self, states: VisitedStates) -> None:
+    def _check_states(self, states: VisitedRows) -> None:
         width, known = states.values.shape[1], len(self.policy.components)
-        _require(width == known, f"visited states have {width} of {known} components")
+        require(width == known, f"visited states have {width} of {known} components")
         if not len(states.iteration):
             return
         stages = len({node.stage_id for node in self.policy.nodes})
-        _require(
-            states.iteration.max() <= self.policy.completed_iterations, "a state is of a later iteration"
-        )
-        _require(states.stage.max() < stages, "a visited state is of a stage that the policy does not have")
-        _require(states.forward_pass.max() < self.policy.forward_passes, "a state is of an unknown pass")
-
-
-def _require(condition: object, message: str) -> None:
-    if not condition:
-        raise ValueError(message)
-
-
-def _require_array(name: str, array: NDArray[np.generic], dtype: object, shape: tuple[int, ...]) -> None:
-    _require(
-        array.dtype == dtype and array.shape == shape,
-        f"{name} is {array.dtype}{list(array.shape)}; expected {np.dtype(dtype)}{list(shape)}",  # type: ignore[call-overload]
-    )
-
-
-def _require_unique(what: str, keys: Sequence[object]) -> None:
-    twice = (
-        next((key for place, key in enumerate(keys) if key in keys[:place]), None)
-        if len(set(keys)) != len(keys)
-        else None
-    )
-    _require(twice is None, f"{what} {twice} is there twice")
+        require(states.iteration.max() <= self.policy.completed_iterations, "a state is of a later iteration")
+        require(states.stage.max() < stages, "a visited state is of a stage that the policy does not have")
+        require(states.forward_pass.max() < self.policy.forward_passes, "a state is of an unknown pass")

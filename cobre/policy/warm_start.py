@@ -18,15 +18,32 @@ value to give it is not known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.errors import Problem, ValidationError
-from cobre.policy.model import NodeCuts, NodeEntry, PolicyData, StateEntry
+from cobre.policy.fingerprint import Fingerprint, differences
+from cobre.policy.foreign.conversion import case_nodes, from_flatbuffers
+from cobre.policy.formats import format_of
+from cobre.policy.matching import ComponentMap, Identified
+from cobre.policy.model import NodeCuts, NodeEntry, Policy, StateEntry
+from cobre.policy.store.directory import read_policy_directory
+
+if TYPE_CHECKING:
+    from cobre.case.model import Case
+    from cobre.lp import StageTemplate, StateLayout
 
 _KIND = "PolicyIncompatible"
+_HARMLESS = (
+    "hydros.initial_storage_hm3",
+    "solver",
+    *(f"training.{name}" for name in ("cost_scale_factor", "cut_selection", "enumerated", "forward_passes")),
+)
+"""Topics of a fingerprint, or their beginnings, that the validity of cuts does not depend on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,21 +52,21 @@ class Adaptation:
 
     Attributes
     ----------
-    component
-        int64[states of the study]: the policy's component, -1 where the slope is 0.
+    components
+        Where the study's components are in the policy; the slope of one that is not there is 0.
     node
         int64[nodes of the study]: the policy's node, -1 where there are no cuts to take.
     notes
         What is left out, added or dropped.
     """
 
-    component: NDArray[np.int64]
+    components: ComponentMap
     node: NDArray[np.int64]
     notes: tuple[Problem, ...] = ()
 
 
 def compatibility(
-    policy: PolicyData,
+    policy: Policy,
     components: Sequence[StateEntry],
     nodes: Sequence[NodeEntry],
     held_at_zero: NDArray[np.bool_] | None = None,
@@ -72,10 +89,9 @@ def compatibility(
     if held_at_zero is None:
         held_at_zero = np.zeros((len(nodes), len(components)), np.bool_)
     node, notes, errors = _match_nodes(policy, nodes)
-    place = {part.key: position for position, part in enumerate(policy.components)}
-    component = np.array([place.get(part.key, -1) for part in components], np.int64)
+    found = ComponentMap.of(_identified(components), _identified(policy.components))
     used = np.flatnonzero(node >= 0)
-    for position in np.flatnonzero(component < 0).tolist():
+    for position in found.unknown():
         part = components[position]
         if held_at_zero[used, position].all():
             notes.append(_note(f"the policy does not know {part}, which is 0 where its cuts are used", part))
@@ -88,7 +104,7 @@ def compatibility(
                     "train the policy with this entity, or start fresh",
                 )
             )
-    for position in sorted(set(range(len(policy.components))) - set(component.tolist())):
+    for position in found.unused(len(policy.components)):
         part = policy.components[position]
         if any(_active_slopes(policy.cuts[node[new]])[:, position].any() for new in used):
             message = f"cuts of the policy depend on a state that the study does not have ({part})"
@@ -97,23 +113,27 @@ def compatibility(
             notes.append(_note(f"the policy knows {part}, which no cut depends on; it is dropped", part))
     if errors:
         raise ValidationError(errors, source="starting from the stored policy")
-    return Adaptation(component, node, tuple(notes))
+    return Adaptation(found, node, tuple(notes))
 
 
 def adapted_cuts(
-    policy: PolicyData, adaptation: Adaptation
+    policy: Policy, adaptation: Adaptation
 ) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]:
     """Return intercepts ($) and slopes of the active cuts for each node of the study, in slot order."""
-    found = []
-    known = adaptation.component >= 0
-    for node in adaptation.node:
-        slopes, intercepts = np.zeros((0, len(policy.components))), np.zeros(0)
-        if node >= 0:
-            slopes, intercepts = _active_slopes(policy.cuts[node]), _active_intercepts(policy.cuts[node])
-        adapted = np.zeros((len(intercepts), len(known)))
-        adapted[:, known] = slopes[:, adaptation.component[known]]
-        found.append((intercepts, adapted))
-    return tuple(found)
+    none = np.zeros(0), np.zeros((0, len(adaptation.components.place)))
+    return tuple(
+        none
+        if node < 0
+        else (
+            _active_intercepts(policy.cuts[node]),
+            adaptation.components.slopes(_active_slopes(policy.cuts[node])),
+        )
+        for node in adaptation.node
+    )
+
+
+def _identified(components: Sequence[StateEntry]) -> list[Identified]:
+    return [Identified(str(part), (part.key,)) for part in components]
 
 
 def _active_slopes(cuts: NodeCuts) -> NDArray[np.float64]:
@@ -125,7 +145,7 @@ def _active_intercepts(cuts: NodeCuts) -> NDArray[np.float64]:
 
 
 def _match_nodes(
-    policy: PolicyData, nodes: Sequence[NodeEntry]
+    policy: Policy, nodes: Sequence[NodeEntry]
 ) -> tuple[NDArray[np.int64], list[Problem], list[Problem]]:
     """Match nodes by the dates of their stages, and by id where a stage has several."""
     notes: list[Problem] = []
@@ -165,3 +185,62 @@ def _note(message: str, what: object) -> Problem:
 
 def _error(message: str, part: StateEntry, suggestion: str) -> Problem:
     return Problem(_KIND, message, {"entity": str(part)}, suggestion)
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedCuts:
+    """Cuts that each node starts with, in $, and what to report of them.
+
+    ``certain``: they are known to lie nowhere above the future cost of the study.
+    """
+
+    cuts: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]
+    warnings: tuple[Problem, ...] = ()
+    certain: bool = True
+
+
+def state_entries(layout: StateLayout) -> tuple[StateEntry, ...]:
+    """Return the components of the state as policy directories name them."""
+    return tuple(StateEntry(part.kind, part.entity_id, part.offset, part.name) for part in layout.components)
+
+
+def warm_cuts(
+    path: Path,
+    case: Case,
+    layout: StateLayout,
+    templates: Sequence[StageTemplate],
+    fingerprint: Fingerprint | None,
+) -> LoadedCuts:
+    """Return the cuts of a stored policy that a study can start with.
+
+    Parameters
+    ----------
+    fingerprint
+        Of the study, to name what differs from that of the policy; ``None`` on ranks that report nothing,
+        which then take cuts of any study for certain.
+
+    Raises
+    ------
+    ValidationError
+        When the policy cannot be read, or its cuts would not hold in the study.
+    """
+    components, nodes = state_entries(layout), case_nodes(case)
+    foreign = format_of(path) == "cobre-rs"
+    policy = from_flatbuffers(path, case, components) if foreign else read_policy_directory(path)
+    held = np.stack(
+        [
+            (template.col_lower[template.state_col] == 0.0) & (template.col_upper[template.state_col] == 0.0)
+            for template in templates
+        ]
+    )
+    adaptation = compatibility(policy, components, nodes, held)
+    warnings = list(adaptation.notes)
+    certain = policy.lower_bound_kind == "bound"
+    if policy.fingerprint.topics and fingerprint is not None:
+        changes = differences(policy.fingerprint, fingerprint)
+        certain = certain and all(problem.context["topic"].startswith(_HARMLESS) for problem in changes)
+        warnings += [
+            replace(problem, suggestion="cuts stay valid only where the change makes later stages no cheaper")
+            for problem in changes
+        ]
+    return LoadedCuts(adapted_cuts(policy, adaptation), tuple(warnings), certain)

@@ -9,7 +9,7 @@ never stopped, on any number of ranks. Rank 0 writes; every rank reads for itsel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,27 +19,17 @@ from numpy.typing import NDArray
 from cobre.case.model import Case, CheckpointOptions, PolicyMode
 from cobre.comm import Communicator
 from cobre.errors import Problem, ValidationError
-from cobre.lp import StageTemplate, StateLayout
 from cobre.lp.arrays import BasisStore, CutPool, LpArrays
 from cobre.policy import (
     CheckpointData,
     Fingerprint,
-    NodeCuts,
-    PolicyData,
+    Policy,
     StartingBases,
-    StateEntry,
     VisitedStates,
-    adapted_cuts,
-    case_fingerprint,
-    case_nodes,
-    case_transitions,
-    compatibility,
-    differences,
-    from_flatbuffers,
     history_columns,
     history_records,
     read_checkpoint,
-    read_policy_directory,
+    with_fingerprint,
     write_checkpoint,
 )
 from cobre.sddp.kernel.buffers import IterationBuffers
@@ -47,19 +37,10 @@ from cobre.sddp.progress import IterationRecord
 from cobre.sddp.ranks.agreement import failing_together
 
 if TYPE_CHECKING:
-    from cobre.policy.visited import VisitedStates as VisitedArchive
-    from cobre.sddp.policy import Policy
     from cobre.sddp.rules.selection import CutSelector
 
 KEEP_LAST = 3
 KEEP_LAST_OPTION = "keep_last"
-_FLATBUFFERS_MANIFEST = "manifest.bin"
-_HARMLESS = (
-    "hydros.initial_storage_hm3",
-    "solver",
-    *(f"training.{name}" for name in ("cost_scale_factor", "cut_selection", "enumerated", "forward_passes")),
-)
-"""Topics of a fingerprint, or their beginnings, that the validity of cuts does not depend on."""
 _NODES = "visited_state_nodes"
 """Array of a checkpoint: nodes of the archived states by (stage, state)."""
 
@@ -108,123 +89,6 @@ class Storage:
         return "fresh" if self.warm_start is None else "warm_start"
 
 
-@dataclass(frozen=True, eq=False)
-class LoadedCuts:
-    """Cuts that each node starts with, in $, and what to report of them.
-
-    ``certain``: they are known to lie nowhere above the future cost of the study.
-    """
-
-    cuts: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]
-    warnings: tuple[Problem, ...] = ()
-    certain: bool = True
-
-
-def state_entries(layout: StateLayout) -> tuple[StateEntry, ...]:
-    """Return the components of the state as policy directories name them."""
-    return tuple(StateEntry(part.kind, part.entity_id, part.offset, part.name) for part in layout.components)
-
-
-def study_fingerprint(case: Case) -> Fingerprint:
-    """Return what identifies a study, the solver included."""
-    from cobre.lp.highs import version
-
-    return case_fingerprint(case, {"solver": f"HiGHS {version()}"})
-
-
-def warm_cuts(
-    path: Path,
-    case: Case,
-    layout: StateLayout,
-    templates: Sequence[StageTemplate],
-    fingerprint: Fingerprint | None,
-) -> LoadedCuts:
-    """Return the cuts of a stored policy that a study can start with.
-
-    Parameters
-    ----------
-    fingerprint
-        Of the study, to name what differs from that of the policy; ``None`` on ranks that report nothing,
-        which then take cuts of any study for certain.
-
-    Raises
-    ------
-    ValidationError
-        When the policy cannot be read, or its cuts would not hold in the study.
-    """
-    components, nodes = state_entries(layout), case_nodes(case)
-    foreign = (path / _FLATBUFFERS_MANIFEST).exists()
-    policy = from_flatbuffers(path, case, components) if foreign else read_policy_directory(path)
-    held = np.stack(
-        [
-            (template.col_lower[template.state_col] == 0.0) & (template.col_upper[template.state_col] == 0.0)
-            for template in templates
-        ]
-    )
-    adaptation = compatibility(policy, components, nodes, held)
-    warnings = list(adaptation.notes)
-    certain = policy.lower_bound_kind == "bound"
-    if not foreign and fingerprint is not None:
-        changes = differences(policy.fingerprint, fingerprint)
-        certain = certain and all(problem.context["topic"].startswith(_HARMLESS) for problem in changes)
-        warnings += [
-            replace(problem, suggestion="cuts stay valid only where the change makes later stages no cheaper")
-            for problem in changes
-        ]
-    return LoadedCuts(adapted_cuts(policy, adaptation), tuple(warnings), certain)
-
-
-def stored_policy(
-    case: Case,
-    policy: Policy,
-    history: Sequence[IterationRecord],
-    seed: int,
-    cost_scale: float,
-    storage: Storage | None = None,
-) -> PolicyData:
-    """Return a trained policy as a policy directory holds it.
-
-    Parameters
-    ----------
-    storage
-        Of the run, which knows the study's fingerprint and what training started from.
-    """
-    storage = storage or Storage()
-    nodes = tuple(
-        replace(node, loaded_cuts=int((made == 0).sum()))
-        for node, made in zip(case_nodes(case, policy.future_cost_floor), policy.iterations, strict=True)
-    )
-    cuts = tuple(
-        NodeCuts(
-            slot=np.arange(len(policy.intercepts[node]), dtype=np.int64),
-            iteration=policy.iterations[node].astype(np.int64),
-            forward_pass=policy.passes[node].astype(np.int64),
-            intercept=policy.intercepts[node],
-            slopes=policy.slopes[node],
-            active=policy.active[node],
-        )
-        for node in range(len(nodes))
-    )
-    return PolicyData(
-        components=tuple(
-            StateEntry(*key, name) for key, name in zip(policy.components, policy.state_names, strict=True)
-        ),
-        nodes=nodes,
-        transitions=case_transitions(case),
-        cuts=cuts,
-        is_chain=case.graph.is_chain,
-        forward_passes=policy.forward_passes,
-        seed=seed,
-        completed_iterations=len(history),
-        lower_bounds=np.array([record.lower_bound for record in history]),
-        upper_bounds=np.array([record.upper_bound for record in history]),
-        fingerprint=storage.fingerprint or study_fingerprint(case),
-        started_from=storage.started_from,
-        cost_scale_factor=cost_scale,
-        lower_bound_kind=history[-1].lower_bound_kind if history else "bound",
-    )
-
-
 def too_many_iterations(path: Path, iterations: int, limit: int) -> ValidationError:
     """Return the error of a run that is to resume more iterations than it may make."""
     problem = Problem(
@@ -255,7 +119,7 @@ class Checkpointer:
         basis: BasisStore,
         buffers: IterationBuffers,
         selector: CutSelector,
-        visited: VisitedArchive,
+        visited: VisitedStates,
     ) -> None:
         self.storage, self.case, self.comm = storage, case, comm
         self.lp, self.pool, self.basis, self.buffers = lp, pool, basis, buffers
@@ -268,7 +132,7 @@ class Checkpointer:
         schedule = self.storage.schedule
         return schedule is not None and schedule.due(iteration)
 
-    def write(self, policy: Policy, history: Sequence[IterationRecord], seed: int, cost_scale: float) -> None:
+    def write(self, policy: Policy, history: Sequence[IterationRecord]) -> None:
         """Write a checkpoint of the iterations in ``history``, unless it is there already; collective."""
         storage = self.storage
         done = len(history)
@@ -279,10 +143,10 @@ class Checkpointer:
         with failing_together(self.comm):
             if self.comm.rank == 0:
                 data = CheckpointData(
-                    policy=stored_policy(self.case, policy, history, seed, cost_scale, storage),
+                    policy=with_fingerprint(policy, self.case),
                     history=history_columns(history),
                     bases=bases,
-                    states=self._visited_states(),
+                    states=self.visited.rows(len(self.buffers.cost_all)),
                     extra_arrays={**self.selector.memory(), _NODES: self.visited.nodes()},
                     checkpointing=self._given_options(),
                 )
@@ -331,7 +195,9 @@ class Checkpointer:
                 ),
             )
         self.selector.remember(data.extra_arrays)
-        self._fill_visited(data.states, data.extra_arrays.get(_NODES))
+        nodes = data.extra_arrays.get(_NODES)
+        if data.states is not None and nodes is not None:
+            self.visited.restore(data.states, nodes.astype(np.int64))
         history = list(history_records(IterationRecord, data.history))
         self._written = len(history)
         return history
@@ -357,7 +223,7 @@ class Checkpointer:
         self.comm.allgatherv(own.reshape(-1).view(np.uint8), received, counts, starts)
         return received.view(own.dtype).reshape(shape)
 
-    def _fill_pool(self, policy: PolicyData, path: Path) -> None:
+    def _fill_pool(self, policy: Policy, path: Path) -> None:
         pool = self.pool
         if max(len(cuts) for cuts in policy.cuts) > pool.intercept.shape[1]:
             limit = self.case.training.iteration_limit
@@ -371,24 +237,3 @@ class Checkpointer:
             pool.active[node, :count] = cuts.active
             pool.num_cuts[node] = count
             pool.version[node] += 1
-
-    def _visited_states(self) -> VisitedStates | None:
-        """Return the archive of visited states by (stage, iteration, pass), where it is kept."""
-        archive = self.visited
-        if not archive.count:
-            return None
-        passes = len(self.buffers.cost_all)
-        stages = self.buffers.state_all.shape[0]
-        order = np.arange(archive.count)
-        return VisitedStates(
-            iteration=np.tile(order // passes + 1, stages).astype(np.int64),
-            stage=np.repeat(np.arange(stages), archive.count).astype(np.int64),
-            forward_pass=np.tile(order % passes, stages).astype(np.int64),
-            values=np.concatenate([archive.of_stage(stage) for stage in range(stages)]),
-        )
-
-    def _fill_visited(self, states: VisitedStates | None, nodes: NDArray[Any] | None) -> None:
-        if states is None or nodes is None:
-            return
-        stages, _, width = self.buffers.state_all.shape
-        self.visited.append(states.values.reshape(stages, -1, width), nodes.astype(np.int64))

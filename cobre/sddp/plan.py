@@ -25,13 +25,13 @@ from cobre.policy import (
     require_same,
     source_digest,
     stored_work,
+    study_fingerprint,
 )
 from cobre.results.directories import choose_output
 from cobre.sddp.checkpointing import (
     KEEP_LAST,
     KEEP_LAST_OPTION,
     Storage,
-    study_fingerprint,
     too_many_iterations,
 )
 from cobre.sddp.ranks.agreement import failing_together, text_of_root

@@ -13,12 +13,12 @@ from cobre.policy import (
     Fingerprint,
     NodeCuts,
     NodeEntry,
-    PolicyData,
+    Policy,
     StartingBases,
     StateEntry,
     Topic,
     TransitionEntry,
-    VisitedStates,
+    VisitedRows,
 )
 
 START = datetime.date(2024, 1, 1)
@@ -51,11 +51,9 @@ def node_cuts(
     )
 
 
-def policy(
-    iterations: int = 3, passes: int = 2, hydros: int = 3, nodes: int = 3, seed: int = 0
-) -> PolicyData:
+def policy(iterations: int = 3, passes: int = 2, hydros: int = 3, nodes: int = 3, seed: int = 0) -> Policy:
     random = np.random.default_rng(seed)
-    return PolicyData(
+    return Policy(
         components=tuple(storage(h) for h in range(hydros)),
         nodes=tuple(node(n, loaded_cuts=2 if n == nodes - 1 else 0) for n in range(nodes)),
         transitions=tuple(TransitionEntry(n, n + 1, 1.0) for n in range(nodes - 1)),
@@ -101,7 +99,7 @@ def checkpoint(iterations: int = 3, seed: int = 0, **sizes: int) -> CheckpointDa
             random.integers(0, 5, (passes, nodes, nodes + 3)).astype(np.int8),
             random.integers(0, 5, (passes, nodes, 6)).astype(np.int8),
         ),
-        states=VisitedStates(rows[0] + 1, rows[1], rows[2], random.normal(size=(rows.shape[1], states))),
+        states=VisitedRows(rows[0] + 1, rows[1], rows[2], random.normal(size=(rows.shape[1], states))),
         extra_arrays={
             "selection_ages": random.integers(0, 9, (2, 3, 4)).astype(np.uint16),
             "upper_bound": np.array(-0.0),

@@ -12,9 +12,10 @@ from studies import cascade_study
 from cobre.case.model import Hydro, PolicyOptions, PostStudyStage
 from cobre.errors import CobreError, ValidationError
 from cobre.policy.boundary import BoundaryCuts, boundary_cuts, future_cost_floor
-from cobre.policy.foreign import PolicyDirectory, SlotKind, StateSlot, state_slots, storage_components
+from cobre.policy.foreign import PolicyDirectory, SlotKind, StateSlot, state_slots
 from cobre.policy.foreign.encode import encode_manifest, encode_pool
-from cobre.policy.foreign.slots import find_slots
+from cobre.policy.foreign.slots import identified_slots
+from cobre.policy.matching import ComponentMap
 
 DATE = datetime.date(2024, 3, 1)
 
@@ -41,7 +42,11 @@ def study(directory, end=END, strict=False, hydros=3):
 
 
 def cuts_of(case):
-    return boundary_cuts(case, storage_components(case))
+    return boundary_cuts(case, [("storage", hydro.id, 0) for hydro in case.hydros])
+
+
+def find_slots(ours, pool):
+    return ComponentMap.of(identified_slots(ours), identified_slots(pool)).place.tolist()
 
 
 def rewrite(directory, number, **changes):
@@ -117,7 +122,7 @@ def test_other_kinds_of_state_are_an_error_if_they_weigh(directory, kind):
 @pytest.mark.parametrize(
     ("harm", "message"),
     [
-        (lambda path: shutil.rmtree(path), "manifest.bin does not exist"),
+        (lambda path: shutil.rmtree(path), "policy is no directory"),
         (lambda path: (path / "cuts" / "000.bin").unlink(), "2 pools"),
         (lambda path: (path / "cuts" / "000.bin").rename(path / "cuts" / "7.bin"), "000.bin does not exist"),
         (lambda path: (path / "cuts" / "001.bin").write_bytes(b""), "001.bin is damaged"),
@@ -158,9 +163,9 @@ def test_water_and_commitments_are_found_by_date():
         StateSlot(SlotKind.IN_TRANSIT, 1, 1, interval=ends),
         StateSlot(SlotKind.STORAGE, 1),
     )
-    assert find_slots(ours, pool) == (3, 2, 1)
+    assert find_slots(ours, pool) == [3, 2, 1]
     early = state_slots(case, [("in_transit", 0, 1), ("commitment", 0, 1)], stage=0)
-    assert find_slots(early, pool) == (None, None)
+    assert find_slots(early, pool) == [-1, -1]
 
 
 def test_water_of_two_plants_may_be_one_state_of_the_pool():
@@ -169,4 +174,4 @@ def test_water_of_two_plants_may_be_one_state_of_the_pool():
     assert all(isinstance(plant, Hydro) for plant in plants)
     case = replace(case, hydros=plants)
     ours = state_slots(case, [("in_transit", 0, 1), ("in_transit", 1, 1)], stage=1)
-    assert find_slots(ours, (StateSlot(SlotKind.IN_TRANSIT, 2, 1),)) == (0, 0)
+    assert find_slots(ours, (StateSlot(SlotKind.IN_TRANSIT, 2, 1),)) == [0, 0]

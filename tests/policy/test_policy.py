@@ -1,25 +1,41 @@
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from stored import node, storage
 
 from cobre.errors import ValidationError
+from cobre.policy import NodeCuts, TransitionEntry
 from cobre.sddp import Policy
 
 
 @pytest.fixture
 def policy() -> Policy:
     return Policy(
-        stage_ids=(0, 3),
-        state_names=("hydro_storage[a]", "hydro_storage[b]"),
+        components=(storage(0), storage(1)),
+        nodes=(node(0, stage_id=0, future_cost_floor=4.0), node(1, stage_id=3, future_cost_floor=0.0)),
+        transitions=(TransitionEntry(0, 1, 1.0),),
+        cuts=(cuts([10.0, 20.0], [[-1.0, 0.0], [-3.0, 1.0]]), cuts([], np.zeros((0, 2)))),
+        is_chain=True,
         forward_passes=1,
-        intercepts=(np.array([10.0, 20.0]), np.zeros(0)),
-        slopes=(np.array([[-1.0, 0.0], [-3.0, 1.0]]), np.zeros((0, 2))),
-        future_cost_floor=(4.0, 0.0),
-        iterations=(np.array([1, 2], np.int32), np.zeros(0, np.int32)),
-        passes=(np.zeros(2, np.int32), np.zeros(0, np.int32)),
-        active=(np.ones(2, np.bool_), np.ones(0, np.bool_)),
+        seed=0,
+        completed_iterations=2,
+        lower_bounds=np.zeros(2),
+        upper_bounds=np.zeros(2),
+    )
+
+
+def cuts(intercepts: Any, slopes: Any) -> NodeCuts:
+    count = len(intercepts)
+    return NodeCuts(
+        slot=np.arange(count),
+        iteration=np.arange(count) + 1,
+        forward_pass=np.zeros(count, np.int64),
+        intercept=np.array(intercepts, np.float64),
+        slopes=np.array(slopes, np.float64),
+        active=np.ones(count, np.bool_),
     )
 
 
@@ -35,7 +51,7 @@ def test_future_cost_is_the_highest_cut_or_the_floor(policy):
         (
             0,
             np.zeros(1),
-            r"state must be 2 numbers (hydro_storage[a], hydro_storage[b]), but its shape is (1,)",
+            r"state must be 2 numbers (hydro_storage[0], hydro_storage[1]), but its shape is (1,)",
         ),
         (0, "abc", "state must be a sequence of numbers"),
         (0, [np.nan, 1.0], "state must be finite numbers"),
@@ -55,16 +71,22 @@ def test_a_policy_is_shown_by_its_size(policy):
 def test_digest_sees_every_bit(policy):
     digest = policy.sha256()
     assert digest == replace(policy).sha256()
-    last_bit = policy.slopes[0].copy()
+    first = policy.cuts[0]
+    last_bit, negative_zero = first.slopes.copy(), first.slopes.copy()
     last_bit[1, 1] = np.nextafter(1.0, 2.0)
-    negative_zero = policy.slopes[0].copy()
     negative_zero[0, 1] = -0.0
     others = [
-        replace(policy, slopes=(last_bit, policy.slopes[1])),
-        replace(policy, slopes=(negative_zero, policy.slopes[1])),
-        replace(policy, intercepts=(policy.intercepts[0][::-1], policy.intercepts[1])),
-        replace(policy, stage_ids=(0, 4)),
-        replace(policy, active=(np.array([True, False]), policy.active[1])),
-        replace(policy, intercepts=policy.intercepts[::-1], slopes=policy.slopes[::-1]),
+        *(
+            replace(policy, cuts=(replace(first, **change), policy.cuts[1]))
+            for change in (
+                {"slopes": last_bit},
+                {"slopes": negative_zero},
+                {"intercept": first.intercept[::-1]},
+                {"active": np.array([True, False])},
+            )
+        ),
+        replace(policy, cuts=policy.cuts[::-1]),
+        replace(policy, nodes=(policy.nodes[0], replace(policy.nodes[1], stage_id=4))),
+        replace(policy, is_chain=False),
     ]
     assert len({digest, *(other.sha256() for other in others)}) == len(others) + 1

@@ -21,7 +21,7 @@ from cobre.policy import (
     CheckpointData,
     Fingerprint,
     NodeCuts,
-    PolicyData,
+    Policy,
     StartingBases,
     history_columns,
     history_records,
@@ -39,7 +39,7 @@ SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChe
 
 
 @st.composite
-def policies(draw: st.DrawFn) -> PolicyData:
+def policies(draw: st.DrawFn) -> Policy:
     states, passes = draw(st.integers(0, 4)), draw(st.integers(1, 3))
     iterations = draw(st.integers(0, 3))
     nodes, cuts = [], []
@@ -58,7 +58,7 @@ def policies(draw: st.DrawFn) -> PolicyData:
             )
         )
         nodes.append(node(position, loaded_cuts=loaded, future_cost_floor=draw(FLOATS)))
-    return PolicyData(
+    return Policy(
         components=tuple(storage(h) for h in range(states)),
         nodes=tuple(nodes),
         transitions=(),
@@ -76,7 +76,7 @@ def policies(draw: st.DrawFn) -> PolicyData:
 
 @SLOW
 @given(stored=policies(), compress=st.booleans())
-def test_policy_comes_back_bit_for_bit(tmp_path: Path, stored: PolicyData, compress: bool) -> None:
+def test_policy_comes_back_bit_for_bit(tmp_path: Path, stored: Policy, compress: bool) -> None:
     write_policy_directory(tmp_path / "policy", stored, compress=compress)
     found = read_policy_directory(tmp_path / "policy")
     assert same(stored, found)

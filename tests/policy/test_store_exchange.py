@@ -1,17 +1,18 @@
 """What another study can start from, and policies in the format of cobre-rs."""
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
-from stored import node, policy, storage
+from stored import node, policy, same, storage
 from studies import cascade_study
 
 from cobre.case.model import Case, PolicyOptions
 from cobre.errors import OutputError, ValidationError
 from cobre.policy import (
-    PolicyData,
+    Policy,
     StateEntry,
     adapted_cuts,
     case_fingerprint,
@@ -20,17 +21,18 @@ from cobre.policy import (
     differences,
     from_flatbuffers,
     to_flatbuffers,
+    write_flatbuffers,
+    write_policy_directory,
 )
 from cobre.policy.foreign import PolicyDirectory
-from cobre.policy.foreign.encode import encode_manifest, encode_pool
-from cobre.sddp import Policy
+from cobre.policy.foreign.encode import encode_pool
 
 
 def test_same_study() -> None:
     stored = policy()
     found = compatibility(stored, stored.components, stored.nodes)
     assert found.notes == ()
-    np.testing.assert_array_equal(found.component, [0, 1, 2])
+    np.testing.assert_array_equal(found.components.place, [0, 1, 2])
     np.testing.assert_array_equal(found.node, [0, 1, -1])  # The end belongs to the boundary.
     cuts = adapted_cuts(stored, found)
     active = stored.cuts[1].active
@@ -43,7 +45,7 @@ def test_components_are_found_by_what_they_are() -> None:
     stored = policy()
     turned = tuple(replace(part, name="other") for part in reversed(stored.components))
     found = compatibility(stored, turned, stored.nodes)
-    np.testing.assert_array_equal(found.component, [2, 1, 0])
+    np.testing.assert_array_equal(found.components.place, [2, 1, 0])
     active = stored.cuts[0].active
     np.testing.assert_array_equal(adapted_cuts(stored, found)[0][1], stored.cuts[0].slopes[active][:, ::-1])
 
@@ -136,7 +138,7 @@ def case() -> Case:
 
 
 @pytest.fixture(scope="module")
-def stored(case: Case) -> PolicyData:
+def stored(case: Case) -> Policy:
     made = policy(iterations=3, passes=2, hydros=3, nodes=3)
     nodes = [
         replace(entry, loaded_cuts=known.loaded_cuts)
@@ -145,44 +147,50 @@ def stored(case: Case) -> PolicyData:
     return replace(made, nodes=tuple(nodes))
 
 
-def write_files(path: Path, stored: PolicyData, case: Case) -> Path:
-    manifest, pools = to_flatbuffers(stored, case)
-    (path / "cuts").mkdir(parents=True)
-    (path / "manifest.bin").write_bytes(encode_manifest(manifest))
-    for pool in pools:
-        (path / "cuts" / f"{pool.pool_id:03d}.bin").write_bytes(encode_pool(pool))
+def write_files(path: Path, stored: Policy, case: Case) -> Path:
+    write_flatbuffers(path, stored, case)
     return path
 
 
-def test_there_and_back(tmp_path: Path, case: Case, stored: PolicyData) -> None:
+def test_there_and_back(tmp_path: Path, case: Case, stored: Policy) -> None:
     path = write_files(tmp_path / "policy", stored, case)
     found = from_flatbuffers(path, case, stored.components)
-    assert found.cost_scale_factor == stored.cost_scale_factor
-    assert found.seed == stored.seed
-    assert [entry.loaded_cuts for entry in found.nodes] == [len(part) for part in found.cuts]
-    for before, after, entry in zip(stored.cuts, found.cuts, stored.nodes, strict=True):
-        np.testing.assert_array_equal(after.intercept, [*before.intercept, entry.future_cost_floor])
-        np.testing.assert_array_equal(after.slopes[:-1], before.slopes)
-        np.testing.assert_array_equal(after.active, [*before.active, True])
-        np.testing.assert_array_equal(after.slopes[-1], 0.0)
-    manifest = PolicyDirectory(path).manifest
-    assert manifest.lower_bound_history == tuple(stored.lower_bounds)
+    assert found.sha256() == stored.sha256()
+    # Of what the format does not hold nothing is claimed.
+    assert (found.lower_bound_kind, found.fingerprint.topics) == ("estimate", {})
+    assert np.isnan(found.upper_bounds).all()
+    plain = [replace(part, activity={}) for part in stored.cuts]
+    kept = replace(
+        found, lower_bound_kind="bound", fingerprint=stored.fingerprint, upper_bounds=stored.upper_bounds
+    )
+    assert same(kept, replace(stored, cuts=tuple(plain)))
     pool = PolicyDirectory(path).pool(1)
-    np.testing.assert_array_equal(pool.iterations[:-1], stored.cuts[1].iteration)
-    np.testing.assert_array_equal(pool.forward_passes[:-1], stored.cuts[1].forward_pass)
+    assert (pool.intercepts[-1], pool.slopes[-1].any()) == (stored.nodes[1].future_cost_floor, False)
 
 
-def test_read_policy_can_start_the_study(tmp_path: Path, case: Case, stored: PolicyData) -> None:
+def test_cuts_of_unknown_origin_count_as_loaded(tmp_path: Path, case: Case, stored: Policy) -> None:
+    """An earlier run's, say, whose iterations are not those of the manifest."""
+    path = write_files(tmp_path / "policy", stored, case)
+    file = path / "cuts" / "000.bin"
+    pool = PolicyDirectory(path).pool(0)
+    file.write_bytes(encode_pool(replace(pool, iterations=pool.iterations + np.uint32(7))))
+    found = from_flatbuffers(path, case, stored.components)
+    assert found.nodes[0].loaded_cuts == len(found.cuts[0]) == len(pool.intercepts)
+    assert not found.cuts[0].iteration.any()
+
+
+def test_read_policy_can_start_the_study(tmp_path: Path, case: Case, stored: Policy) -> None:
     found = from_flatbuffers(write_files(tmp_path / "policy", stored, case), case, stored.components)
     adaptation = compatibility(found, stored.components, case_nodes(case))
     intercepts, slopes = adapted_cuts(found, adaptation)[0]
     active = stored.cuts[0].active
-    np.testing.assert_array_equal(intercepts, [*stored.cuts[0].intercept[active], 1.5])
-    np.testing.assert_array_equal(slopes[:-1], stored.cuts[0].slopes[active])
+    np.testing.assert_array_equal(intercepts, stored.cuts[0].intercept[active])
+    np.testing.assert_array_equal(slopes, stored.cuts[0].slopes[active])
 
 
-def test_boundary_counts_by_its_cuts(tmp_path: Path, case: Case, stored: PolicyData) -> None:
-    """Not by its place, its time, or the pools of other dates."""
+@pytest.mark.parametrize("own", [True, False], ids=["cobre", "cobre-rs"])
+def test_boundary_counts_by_its_cuts(tmp_path: Path, case: Case, stored: Policy, own: bool) -> None:
+    """Not by its place, its time, or the nodes of other dates."""
     cuts = [replace(part, intercept=part.intercept + 1) for part in stored.cuts]
     variants = {
         "one": stored,
@@ -192,7 +200,8 @@ def test_boundary_counts_by_its_cuts(tmp_path: Path, case: Case, stored: PolicyD
     }
     prints = {"none": case_fingerprint(case)}
     for name, variant in variants.items():
-        path = write_files(tmp_path / name, variant, case)
+        path = tmp_path / name
+        write_policy_directory(path, variant) if own else write_files(path, variant, case)
         prints[name] = case_fingerprint(replace(case, policy=PolicyOptions(path)))
     assert prints["one"] == prints["same"] == prints["before"]
     for other in ("none", "end"):
@@ -200,30 +209,12 @@ def test_boundary_counts_by_its_cuts(tmp_path: Path, case: Case, stored: PolicyD
         assert problem.context["topic"] == "boundary"
 
 
-def test_digest_is_that_of_the_trained_policy(stored: PolicyData) -> None:
-    whole = [replace(part, active=np.ones(len(part), np.bool_)) for part in stored.cuts]
-    trained = Policy(
-        stage_ids=tuple(entry.stage_id for entry in stored.nodes),
-        state_names=tuple(part.name for part in stored.components),
-        forward_passes=stored.forward_passes,
-        intercepts=tuple(part.intercept for part in whole),
-        slopes=tuple(part.slopes for part in whole),
-        future_cost_floor=(0.0,) * 3,
-        iterations=tuple(part.iteration.astype(np.int32) for part in whole),
-        passes=tuple(part.forward_pass.astype(np.int32) for part in whole),
-        active=tuple(part.active for part in whole),
-    )
-    assert replace(stored, cuts=tuple(whole)).sha256() == trained.sha256()
-    graph = replace(stored, cuts=tuple(whole), is_chain=False)
-    assert graph.sha256() == replace(trained, node_ids=(0, 1, 2)).sha256() != trained.sha256()
-
-
-def test_lags_and_order_of_components(tmp_path: Path, case: Case, stored: PolicyData) -> None:
+def test_lags_and_order_of_components(tmp_path: Path, case: Case, stored: Policy) -> None:
     lag = StateEntry("inflow_lag", 1, 2, "lag")
     parts = (stored.components[0], lag, stored.components[2])
     path = write_files(tmp_path / "policy", replace(stored, components=parts), case)
     found = from_flatbuffers(path, case, (lag, *parts[::2]))
-    np.testing.assert_array_equal(found.cuts[0].slopes[:-1], stored.cuts[0].slopes[:, [1, 0, 2]])
+    np.testing.assert_array_equal(found.cuts[0].slopes, stored.cuts[0].slopes[:, [1, 0, 2]])
     with pytest.raises(ValidationError) as error:
         from_flatbuffers(path, case, stored.components)
     messages = " ".join(problem.message for problem in error.value.problems)
@@ -231,7 +222,7 @@ def test_lags_and_order_of_components(tmp_path: Path, case: Case, stored: Policy
     assert "values a state that the study does not have (inflow lag of hydro 1, index 2)" in messages
 
 
-def test_policy_of_other_dates(tmp_path: Path, case: Case, stored: PolicyData) -> None:
+def test_policy_of_other_dates(tmp_path: Path, case: Case, stored: Policy) -> None:
     path = write_files(tmp_path / "policy", stored, case)
     moved = replace(
         case,
@@ -246,7 +237,19 @@ def test_policy_of_other_dates(tmp_path: Path, case: Case, stored: PolicyData) -
     assert "2024" in error.value.suggestion
 
 
-def test_water_from_two_plants_must_have_one_value(case: Case, stored: PolicyData) -> None:
+def test_a_policy_of_another_case_is_not_written(tmp_path: Path, case: Case, stored: Policy) -> None:
+    with pytest.raises(ValidationError, match=r"has 3 nodes, the case 2"):
+        write_flatbuffers(tmp_path / "policy", stored, cascade_study(hydros=3, stages=2))
+    later = replace(case, stages=(replace(case.stages[0], end_date=date(2031, 1, 1)), *case.stages[1:]))
+    with pytest.raises(ValidationError, match=r"node 0 is of 2024-01-01 to .*2031-01-01 there"):
+        write_flatbuffers(tmp_path / "policy", stored, later)
+    odd = replace(stored, components=(*stored.components[:2], StateEntry("battery", 2, 0, "battery[2]")))
+    with pytest.raises(OutputError, match=r"cannot hold this policy: .*'battery'"):
+        write_flatbuffers(tmp_path / "policy", odd, case)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_water_from_two_plants_must_have_one_value(case: Case, stored: Policy) -> None:
     hydros = tuple(replace(hydro, downstream_id=2 if hydro.id < 2 else None) for hydro in case.hydros)
     both = replace(case, hydros=hydros)
     parts = (storage(2), StateEntry("in_transit", 0, 1, "a"), StateEntry("in_transit", 1, 1, "b"))

@@ -20,7 +20,7 @@ from cobre.policy.foreign.records import (
     SlotKind,
     StateSlot,
 )
-from cobre.policy.foreign.slots import state_slots, storage_components
+from cobre.policy.foreign.slots import state_slots
 
 __all__ = [
     "FORMAT_VERSION",
@@ -33,5 +33,4 @@ __all__ = [
     "SlotKind",
     "StateSlot",
     "state_slots",
-    "storage_components",
 ]

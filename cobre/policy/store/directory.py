@@ -25,11 +25,12 @@ from cobre.policy.history import (
     history_schema,
     history_table,
 )
-from cobre.policy.model import ARRAY_DTYPES, CheckpointData, PolicyData, VisitedStates
+from cobre.policy.model import ARRAY_DTYPES, CheckpointData, Policy
 from cobre.policy.store import manifest as parts
 from cobre.policy.store import tables
 from cobre.policy.store.failures import damaged
 from cobre.policy.store.manifest import Manifest, read_file, read_manifest
+from cobre.policy.visited import VisitedRows
 
 _OWN_NAMES: Final = frozenset(
     {
@@ -41,7 +42,7 @@ _BLOCK: Final = 2**20
 _ARRAY_FILE: Final = re.compile(r"[a-z][a-z0-9_]{0,62}\.parquet\Z")
 
 
-def write_policy_directory(path: Path, data: PolicyData, *, compress: bool = True) -> None:
+def write_policy_directory(path: Path, data: Policy, *, compress: bool = True) -> None:
     """Write a policy to ``path``, in place of one that stands there.
 
     Raises
@@ -194,7 +195,7 @@ def _sync(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def read_policy_directory(path: Path, *, verify: bool = True) -> PolicyData:
+def read_policy_directory(path: Path, *, verify: bool = True) -> Policy:
     """Read the policy of a policy directory or checkpoint.
 
     Parameters
@@ -256,7 +257,7 @@ class _Reader:
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise damaged(self.manifest.path, f"is malformed: {error!r}") from error
 
-    def policy(self) -> PolicyData:
+    def policy(self) -> Policy:
         known = parts.policy_of(self.manifest)
         counts = parts.cut_counts(self.manifest)
         states = len(known["components"])
@@ -266,7 +267,7 @@ class _Reader:
         node_ids = [node.id for node in known["nodes"]]
         cuts = tables.cuts_of(self.path / parts.CUTS, table, node_ids, counts, states)
         try:
-            policy = PolicyData(cuts=cuts, **known)
+            policy = Policy(cuts=cuts, **known)
         except ValueError as error:
             raise damaged(self.path, f"contradicts itself: {error}") from error
         stored, found = self.manifest.document.get("policy_sha256"), policy.sha256()
@@ -315,7 +316,7 @@ class _Reader:
             return None
         return tables.bases_of(self.table(parts.BASES, tables.BASES_SCHEMA))
 
-    def _states(self, states: int) -> VisitedStates | None:
+    def _states(self, states: int) -> VisitedRows | None:
         if parts.STATES not in self.manifest.files:
             return None
         return tables.states_of(self.table(parts.STATES, tables.states_schema(states)), states)

@@ -21,7 +21,7 @@ import numpy as np
 
 from cobre._version import __version__
 from cobre.policy.fingerprint import Fingerprint, Topic
-from cobre.policy.model import NodeEntry, PolicyData, StateEntry, TransitionEntry
+from cobre.policy.model import NodeEntry, Policy, StateEntry, TransitionEntry
 from cobre.policy.store.failures import damaged
 
 FORMAT: Final = "cobre-policy"
@@ -72,7 +72,7 @@ class Manifest:
         return int(self.document["sequence"])
 
 
-def policy_document(policy: PolicyData, kind: Kind, sequence: int) -> dict[str, Any]:
+def policy_document(policy: Policy, kind: Kind, sequence: int) -> dict[str, Any]:
     """Return what the manifest tells of the policy; files are added by who writes them."""
     return {
         "format": FORMAT,
@@ -183,7 +183,7 @@ def _check_digest(directory: Path, content: bytes) -> None:
 
 
 def policy_of(manifest: Manifest) -> dict[str, Any]:
-    """Return the manifest's part of the arguments of :class:`PolicyData`, types checked.
+    """Return the manifest's part of the arguments of :class:`Policy`, types checked.
 
     Raises
     ------

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cobre.policy.bases import StartingBases
-from cobre.policy.model import NodeCuts, VisitedStates
+from cobre.policy.model import NodeCuts
 from cobre.policy.store.failures import damaged
+from cobre.policy.visited import VisitedRows
 
 _ACTIVITY: Final = "activity_"
 _ARROW: Final = {
@@ -201,18 +202,18 @@ def states_schema(states: int) -> pa.Schema:
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns])
 
 
-def states_table(states: VisitedStates) -> pa.Table:
+def states_table(states: VisitedRows) -> pa.Table:
     """Return the states, one in each row; stages by position."""
     columns = [pa.array(states.iteration), pa.array(states.stage), pa.array(states.forward_pass)]
     return pa.table(columns + _vectors(states.values), schema=states_schema(states.values.shape[1]))
 
 
-def states_of(table: pa.Table, states: int) -> VisitedStates:
+def states_of(table: pa.Table, states: int) -> VisitedRows:
     """Return the states."""
     iteration, stage, forward_pass = (
         _numbers(table, name) for name in ("iteration", "stage", "forward_pass")
     )
-    return VisitedStates(iteration, stage, forward_pass, _matrix(table, "state", states))
+    return VisitedRows(iteration, stage, forward_pass, _matrix(table, "state", states))
 
 
 # Named arrays

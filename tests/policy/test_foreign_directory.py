@@ -1,6 +1,6 @@
 """A trained policy written as a directory, and used as the boundary of another study."""
 
-import struct
+import errno
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +10,8 @@ from studies import cascade_study, with_training
 from cobre.case.model import Case, PolicyGraph, PolicyNode, PolicyOptions, Transition
 from cobre.case.model.horizon import chain_graph
 from cobre.errors import OutputError, ValidationError
+from cobre.policy import write_flatbuffers, write_policy_directory
 from cobre.policy.foreign import PolicyDirectory
-from cobre.results import write_policy
 from cobre.sddp import train
 
 
@@ -69,7 +69,7 @@ def trained(later: Case):
 
 @pytest.fixture
 def directory(tmp_path, later, trained):
-    write_policy(tmp_path / "stored" / "policy", later, trained)
+    write_flatbuffers(tmp_path / "stored" / "policy", trained.policy, later)
     return tmp_path / "stored" / "policy"
 
 
@@ -101,7 +101,7 @@ def test_files_hold_the_policy(directory, later, trained):
             assert pool.iterations[cuts - 1] == 12
 
 
-def test_a_study_cut_in_two_is_worth_as_much_as_the_whole(directory, whole):
+def test_a_study_cut_in_two_is_worth_as_much_as_the_whole(directory, whole, trained, tmp_path):
     complete = train(whole)
     assert complete.lower_bound == pytest.approx(complete.upper_bound, rel=1e-9)
     first = replace(part(whole, 0, 2), policy=PolicyOptions(directory))
@@ -110,6 +110,11 @@ def test_a_study_cut_in_two_is_worth_as_much_as_the_whole(directory, whole):
     assert result.warnings == ()
     assert result.lower_bound == pytest.approx(complete.lower_bound, rel=1e-9)
     assert result.upper_bound == pytest.approx(complete.upper_bound, rel=1e-9)
+    # What training writes is as good a boundary: its cuts are the same.
+    write_policy_directory(tmp_path / "own", trained.policy)
+    own = train(replace(first, policy=PolicyOptions(tmp_path / "own")))
+    assert own.warnings == ()
+    assert (own.lower_bound, own.policy_sha256) == (result.lower_bound, result.policy_sha256)
     # Without the boundary the water is wasted.
     alone = train(part(whole, 0, 2))
     assert alone.lower_bound < result.lower_bound - 1.0
@@ -140,25 +145,30 @@ def test_loaded_cuts_are_marked_in_what_is_written(directory, whole, tmp_path):
     assert result.policy.boundary_cuts == loaded == len(result.policy.intercepts[1])
     assert len(result.policy.intercepts[0]) == 2
     assert [made.tolist() for made in result.policy.iterations] == [[1, 2], [0] * loaded]
-    write_policy(tmp_path / "again", first, result)
+    write_flatbuffers(tmp_path / "again", result.policy, first)
     again = PolicyDirectory(tmp_path / "again").pool(1)
     assert again.warm_start_count == loaded
     assert not again.iterations.any()
 
 
 def test_writing_replaces_a_policy_but_nothing_else(directory, later, trained, tmp_path):
-    write_policy(directory, later, replace(trained, iterations=5))
-    assert PolicyDirectory(directory).manifest.completed_iterations == 5
+    write_flatbuffers(directory, replace(trained.policy, seed=5), later)
+    assert PolicyDirectory(directory).manifest.rng_seed == 5
     (directory / "notes.txt").write_text("mine")
     with pytest.raises(OutputError, match=r"notes\.txt"):
-        write_policy(directory, later, trained)
-    assert PolicyDirectory(directory).manifest.completed_iterations == 5
+        write_flatbuffers(directory, trained.policy, later)
+    assert PolicyDirectory(directory).manifest.rng_seed == 5
     assert [entry.name for entry in directory.parent.iterdir()] == ["policy"]
 
 
-def test_a_failed_write_leaves_the_old_policy(directory, later, trained):
-    broken = replace(trained, lower_bound="not a number")
-    with pytest.raises(struct.error):
-        write_policy(directory, later, broken)
-    assert PolicyDirectory(directory).manifest.final_lower_bound == trained.lower_bound
+def _full_disk(staging, target):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_failed_write_leaves_the_old_policy(directory, later, trained, monkeypatch):
+    before = (directory / "manifest.bin").read_bytes()
+    monkeypatch.setattr("cobre.policy.foreign.conversion.put_directory", _full_disk)
+    with pytest.raises(OutputError, match="No space"):
+        write_flatbuffers(directory, trained.policy, later)
+    assert (directory / "manifest.bin").read_bytes() == before
     assert [entry.name for entry in directory.parent.iterdir()] == ["policy"]
