@@ -38,7 +38,7 @@ from cobre.policy import (
 from cobre.sddp import timing
 from cobre.sddp.checkpointing import Checkpointer
 from cobre.sddp.costs import CostBreakdown, gather_costs
-from cobre.sddp.entries import entry_of
+from cobre.sddp.entry import entry_of
 from cobre.sddp.failure import raise_failure
 from cobre.sddp.kernel import buffers as fields
 from cobre.sddp.kernel.draws import draw_passes
@@ -110,7 +110,7 @@ class _Session:
         # What compiles is guarded, so that processes starting together compile once. Ranks that wait for each
         # other must do so outside, or one would wait for the lock and hold up its holder.
         with failing_together(comm), compile_guard("study"):
-            self.entry = entry_of(comm.backend)
+            self.entry = entry_of(comm)
             use_threads(self.threads)
             self._build()
         require_same_study(comm, *self._study_facts())
@@ -122,7 +122,7 @@ class _Session:
             self.lower_bound_note = FOREIGN_CUTS
         if self.storage.resume_from is not None:
             require_same_study(comm, self.pool.num_cuts, self.pool.intercept, self.pool.active)
-        with compile_guard(f"train-{comm.backend}"):
+        with compile_guard(f"train-{comm.backend}-{self.entry.__name__}"):
             self._draw(0)
             self.entry.compile(tuple(numba.typeof(argument) for argument in self._arguments(0)))
             self.selector.compile()
@@ -234,7 +234,7 @@ class _Session:
 
     def _arguments(self, iteration: int) -> tuple[Any, ...]:
         study = (self.lp, self.graph, self.pool, self.work, self.basis, self.buffers)
-        return (*self.comm.kernel_arguments, study, iteration)
+        return self.comm.kernel_arguments, study, iteration
 
     def _draw(self, iteration: int) -> None:
         seed = np.uint64(self.tree.seed)

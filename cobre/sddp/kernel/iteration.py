@@ -5,7 +5,7 @@
     broadcast
 
 :func:`iterate` takes the communicator's jitclass and is compiled once for each backend: no branch on the
-backend is left in it. :mod:`cobre.sddp.entries` has a thin cached entry for each.
+backend is left in it. :mod:`cobre.sddp.entry` has a thin cached entry for each.
 
 A rank that fails goes on to the next collective and tells the others there (a NaN cost, an impossible cut
 slot, a NaN lower bound), so that all ranks leave the iteration together and nobody is left waiting.
