@@ -313,7 +313,7 @@ class Checkpointer:
             return []
         data = read_checkpoint(path)
         self._fill_pool(data.policy, path)
-        own = len(self.buffers.cost_own)
+        own = len(self.buffers.pass_own)
         first = int(self.buffers.pass_start[self.comm.rank])
         if data.bases is not None:
             store = self.basis
@@ -338,7 +338,7 @@ class Checkpointer:
 
     def _gathered_bases(self) -> StartingBases:
         """Return the bases of all passes, on every rank."""
-        own = len(self.buffers.cost_own)
+        own = len(self.buffers.pass_own)
         store = self.basis
         rows = self._gathered(np.ascontiguousarray(store.num_rows[:own]))
         col_status = self._gathered(np.ascontiguousarray(store.col_status[:own]))
@@ -377,8 +377,8 @@ class Checkpointer:
         archive = self.visited
         if not archive.count:
             return None
-        passes = len(self.buffers.cost_all)
-        stages = self.buffers.state_all.shape[0]
+        passes = len(self.buffers.pass_all)
+        stages = self.buffers.state_all.shape[1]
         order = np.arange(archive.count)
         return VisitedStates(
             iteration=np.tile(order // passes + 1, stages).astype(np.int64),
@@ -390,5 +390,5 @@ class Checkpointer:
     def _fill_visited(self, states: VisitedStates | None, nodes: NDArray[Any] | None) -> None:
         if states is None or nodes is None:
             return
-        stages, _, width = self.buffers.state_all.shape
+        _, stages, width = self.buffers.state_all.shape
         self.visited.append(states.values.reshape(stages, -1, width), nodes.astype(np.int64))

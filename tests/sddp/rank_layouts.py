@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import pairwise
 
 from studies import cascade_study
 
 from cobre.comm import create_communicator
+from cobre.comm.tcp.engine import SEQUENCE
 from cobre.sddp import train
 from cobre.sddp.ranks.agreement import study_digest
 
@@ -40,6 +42,24 @@ def train_cases(comm, cases, threads):
     """Train one case after the other; for ``launch``."""
     results = [train(case, communicator=comm, threads=threads) for case in cases]
     return [identity(result) for result in results], [len(result.workers) for result in results]
+
+
+def collectives_of_iterations(comm, cases):
+    """Return for each case the collectives before the end of its first iteration, then of each further one.
+
+    They are counted by the communicator itself: tcp numbers its frames by them.
+    """
+    counts = []
+    for case in cases:
+        seen = [int(comm.kernel_arguments[0][SEQUENCE])]
+        train(
+            case,
+            communicator=comm,
+            threads=1,
+            on_iteration=lambda record, seen=seen: seen.append(int(comm.kernel_arguments[0][SEQUENCE])),
+        )
+        counts.append([after - before for before, after in pairwise(seen)])
+    return counts
 
 
 def train_different_cases(comm):

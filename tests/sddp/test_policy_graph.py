@@ -110,12 +110,12 @@ def test_enumeration_gives_the_exact_upper_bound():
 def test_paths_are_all_ways_through_the_tree_with_their_probabilities():
     case = with_training(dry_and_wet(stages=4), enumerated=True)
     graph = graph_arrays(case, build_opening_tree(case).num_openings)
-    assert graph.path_node.shape == (4, 16)
+    assert graph.path_node.shape == (16, 4)
     assert graph.path_weight.sum() == pytest.approx(1.0)
-    ways = {tuple(column) for column in np.vstack([graph.path_node, graph.path_opening]).T}
+    ways = {tuple(row) for row in np.hstack([graph.path_node, graph.path_opening])}
     assert len(ways) == 16
-    assert [len(set(leaders)) for leaders in graph.path_leader] == [2, 4, 8, 16]
-    staying = (graph.path_node[1:] % 2 == 1).all(axis=0)
+    assert [len(set(leaders)) for leaders in graph.path_leader.T] == [2, 4, 8, 16]
+    staying = (graph.path_node[:, 1:] % 2 == 1).all(axis=1)
     assert graph.path_weight[staying].sum() == pytest.approx(0.5 * 0.75 * 0.75)
 
 

@@ -14,7 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rank_layouts import identity, small_cases, train_cases, train_different_cases
+from rank_layouts import (
+    collectives_of_iterations,
+    identity,
+    small_cases,
+    train_cases,
+    train_different_cases,
+)
 from studies import cascade_study, with_training
 
 import cobre
@@ -55,6 +61,22 @@ def test_ranks_and_threads_change_no_bit(alone, backend, ranks, threads):
     for identities, workers in results:
         assert identities == alone
         assert set(workers) == {ranks}
+
+
+@linux
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_an_iteration_makes_three_collectives_and_one_for_each_stage_with_cuts(ranks):
+    horizons = (1, 2, 5)
+    cases = [cascade_study(hydros=2, stages=stages, passes=4, iterations=3) for stages in horizons]
+    results = launch(
+        collectives_of_iterations, ranks, backend="tcp", args=(cases,), timeout_s=TIMEOUT_S, environment={}
+    )
+    for counts in results:
+        for stages, (_, *further) in zip(horizons, counts, strict=True):
+            assert further == [3 + (stages - 1)] * 2
+        # The first iteration, which also splits its costs, makes no more: what is before it is the same.
+        before = {first - stages for stages, (first, *_) in zip(horizons, counts, strict=True)}
+        assert len(before) == 1
 
 
 def _documents(text):
