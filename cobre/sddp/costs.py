@@ -178,8 +178,9 @@ class CostBreakdown:
 
 def own_costs(buffers: IterationBuffers) -> FloatArray:
     """Return what this rank's passes of the iteration last run were paid for, float64[m, T K + P]."""
-    by_stage = buffers.component_cost_own
-    return np.concatenate([by_stage.reshape(len(by_stage), -1), buffers.payer_cost_own], axis=1)
+    passes, stages, components = buffers.component_cost_own.shape
+    by_stage = buffers.component_cost_own.reshape(passes, stages * components)
+    return np.concatenate([by_stage, buffers.payer_cost_own], axis=1)
 
 
 def cost_breakdown(
