@@ -6,7 +6,7 @@ import json
 import sys
 from itertools import pairwise
 
-from studies import cascade_study
+from studies import cascade_study, dry_and_wet, with_training
 
 from cobre.comm import create_communicator
 from cobre.comm.tcp.engine import SEQUENCE
@@ -15,11 +15,12 @@ from cobre.sddp.ranks.agreement import study_digest
 
 
 def small_cases():
-    """Degenerate LPs with more passes than ranks, fewer passes than ranks, and a single pass."""
+    """Degenerate LPs with more passes than ranks, fewer, and a single pass; stages with two nodes."""
     return (
         cascade_study(hydros=5, thermals=6, passes=7, iterations=4, seed=1),
         cascade_study(hydros=3, passes=2, iterations=3, seed=2),
         cascade_study(hydros=2, passes=1, iterations=2, seed=3),
+        with_training(dry_and_wet(), forward_passes=5, iteration_limit=4),
     )
 
 
