@@ -146,7 +146,7 @@ class Checkpointer:
                     policy=with_fingerprint(policy, self.case),
                     history=history_columns(history),
                     bases=bases,
-                    states=self.visited.rows(len(self.buffers.cost_all)),
+                    states=self.visited.rows(len(self.buffers.pass_all)),
                     extra_arrays={**self.selector.memory(), _NODES: self.visited.nodes()},
                     checkpointing=self._given_options(),
                 )
@@ -177,7 +177,7 @@ class Checkpointer:
             return []
         data = read_checkpoint(path)
         self._fill_pool(data.policy, path)
-        own = len(self.buffers.cost_own)
+        own = len(self.buffers.pass_own)
         first = int(self.buffers.pass_start[self.comm.rank])
         if data.bases is not None:
             store = self.basis
@@ -204,7 +204,7 @@ class Checkpointer:
 
     def _gathered_bases(self) -> StartingBases:
         """Return the bases of all passes, on every rank."""
-        own = len(self.buffers.cost_own)
+        own = len(self.buffers.pass_own)
         store = self.basis
         rows = self._gathered(np.ascontiguousarray(store.num_rows[:own]))
         col_status = self._gathered(np.ascontiguousarray(store.col_status[:own]))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numba
 import numpy as np
@@ -37,16 +37,16 @@ from cobre.policy import (
 )
 from cobre.sddp import timing
 from cobre.sddp.checkpointing import Checkpointer
-from cobre.sddp.costs import CostBreakdown, gather_costs
+from cobre.sddp.costs import CostBreakdown, cost_breakdown, own_costs
 from cobre.sddp.entry import entry_of
 from cobre.sddp.failure import raise_failure
 from cobre.sddp.kernel import buffers as fields
 from cobre.sddp.kernel.draws import draw_passes
 from cobre.sddp.kernel.graph import graph_arrays
-from cobre.sddp.kernel.iteration import ITERATION_OK
+from cobre.sddp.kernel.iteration import ITERATION_FAILED, ITERATION_OK
 from cobre.sddp.plan import TrainingPlan
 from cobre.sddp.progress import IterationRecord, TrainingResult
-from cobre.sddp.ranks.agreement import failing_together, gather_rows, require_same_study
+from cobre.sddp.ranks.agreement import failing_together, gather_parts, gather_rows, require_same_study
 from cobre.sddp.ranks.partition import block_of
 from cobre.sddp.ranks.sharing import memory_bytes, share_stage_lps, shared_cut_pool
 from cobre.sddp.ranks.threads import kernel_lock, use_threads
@@ -201,12 +201,11 @@ class _Session:
             self.comm.rank,
             self.comm.size,
             self.threads,
-            stage_costs=any(isinstance(rule, SimulationRule) for rule in training.stopping_rules),
         )
         block = block_of(passes, self.comm.size, self.comm.rank)
         self.sampler = make_sampler(self.case, self.layout.inflow, self.tree, passes=passes, block=block)
         self.selector = CutSelector(options, self.graph, self.pool, self.buffers, training.iteration_limit)
-        own = len(self.buffers.cost_own)
+        own = len(self.buffers.pass_own)
         self.basis = lp_arrays.basis_store(self.lp, max(own, 1), capacity)
         self.visited = VisitedStates(len(self.case.stages), states)
         self.checkpointer = Checkpointer(
@@ -251,10 +250,8 @@ class _Session:
         reason = rules.check(history, 0.0) if history else None
         costs: CostBreakdown | None = None
         while reason is None:
-            record = self._bounded(self._iterate(len(history)))
-            if costs is None:
-                costs = self._costs(record.iteration)
-                record = replace(record, costs=costs)
+            record = self._bounded(self._iterate(len(history), split_costs=costs is None))
+            costs = record.costs or costs
             history.append(record)
             asked = self._asked_to_stop(on_iteration)
             # All ranks leave at the same boundary: one that left alone would keep the others waiting. So they
@@ -270,7 +267,7 @@ class _Session:
         self._write_last_checkpoint()
         last = history[-1]
         if costs is not None and costs.iteration < last.iteration:
-            costs = self._costs(last.iteration)
+            _, costs = self._gather_reports(last.iteration, split_costs=True)
         bound = None if self.evaluator is None else self.evaluator.finish(len(history))
         total_time_ms = (time.perf_counter() - self.began) * 1e3
         return TrainingResult(
@@ -342,10 +339,11 @@ class _Session:
         """Keep the states of the iteration, and evaluate the deterministic bound if its turn has come."""
         if self.evaluator is None:
             return record
-        self.visited.append(self.buffers.state_all, self.buffers.node_all)
+        self.visited.append(self.buffers.state_all.swapaxes(0, 1), self.buffers.node_all.T)
         return replace(record, deterministic_upper_bound=self.evaluator.after(record.iteration))
 
-    def _iterate(self, iteration: int) -> IterationRecord:
+    def _iterate(self, iteration: int, split_costs: bool) -> IterationRecord:
+        """Run one iteration (from 0) and report it, with what its cost was paid for if asked."""
         began = time.perf_counter()
         cuts_before = int(self.pool.num_cuts.sum())
         self.work.counters[:] = 0
@@ -354,9 +352,11 @@ class _Session:
         with kernel_lock:
             status = self.entry(*self._arguments(iteration))
         if status != ITERATION_OK:
-            lps = (self.templates, self.graph, self.pool, self.buffers)
-            raise_failure(status, iteration, self.comm, *lps, self.failure_directory)
-        ranks = gather_rows(self.comm, self._own_row())
+            self._raise_failure(status, iteration)
+        ranks, costs = self._gather_reports(iteration + 1, split_costs)
+        lower_bound = float(ranks[timing.ROOT, timing.LOWER_BOUND_VALUE])
+        if np.isnan(lower_bound):
+            self._raise_failure(ITERATION_FAILED, iteration)
         self.timings += iteration_timings(iteration + 1, ranks)
         selected = self.selector.select(iteration + 1)
         self.selection += selected
@@ -368,7 +368,7 @@ class _Session:
         now = time.perf_counter()
         return IterationRecord(
             iteration=iteration + 1,
-            lower_bound=float(outcome[fields.LOWER_BOUND]),
+            lower_bound=lower_bound,
             upper_bound=float(outcome[fields.UPPER_BOUND]),
             upper_bound_std=float(outcome[fields.UPPER_BOUND_STD]),
             upper_bound_kind="exact" if self.case.training.enumerated else "statistical",
@@ -386,10 +386,31 @@ class _Session:
             wall_time_ms=(now - self.began) * 1e3,
             cuts_removed=removed,
             stage_costs=self._stage_costs(),
+            costs=costs,
         )
 
+    def _raise_failure(self, status: int, iteration: int) -> NoReturn:
+        lps = (self.templates, self.graph, self.pool, self.buffers)
+        raise_failure(status, iteration, self.comm, *lps, self.failure_directory)
+
+    def _gather_reports(
+        self, iteration: int, split_costs: bool
+    ) -> tuple[NDArray[np.float64], CostBreakdown | None]:
+        """Return the rows of all ranks, and what the passes just run were paid for if asked; collective."""
+        own = own_costs(self.buffers) if split_costs else np.zeros((len(self.buffers.pass_own), 0))
+        words, columns = own.shape[1], timing.RANK_COLUMNS
+        lengths = columns + self.buffers.pass_count * words
+        parts = gather_parts(self.comm, np.concatenate([self._own_row(), own.reshape(-1)]), lengths)
+        rows = np.stack([part[:columns] for part in parts])
+        if not split_costs:
+            return rows, None
+        costs = np.concatenate([part[columns:] for part in parts]).reshape(-1, words)
+        stages = [stage.id for stage in self.case.stages]
+        payers = cost_map(self.scaled).payers
+        return rows, cost_breakdown(costs, self._pass_weights(), iteration, stages, payers)
+
     def _own_row(self) -> NDArray[np.float64]:
-        """Return what this rank tells the others of an iteration; see :mod:`cobre.sddp.timing`."""
+        """Return what this rank reports of an iteration; see :mod:`cobre.sddp.timing`."""
         row = np.zeros(timing.RANK_COLUMNS)
         elapsed, counters = self.buffers.elapsed_ns, self.work.counters.sum(axis=0)
         for column, timer in (
@@ -402,27 +423,21 @@ class _Session:
         row[timing.LP_SOLVES] = counters[lp_arrays.LP_SOLVES]
         row[timing.LP_RETRIES] = counters[lp_arrays.LP_RETRIES]
         row[timing.SIMPLEX_ITERATIONS] = counters[lp_arrays.SIMPLEX_ITERATIONS]
-        row[timing.SCENARIOS] = len(self.buffers.cost_own)
+        row[timing.SCENARIOS] = len(self.buffers.pass_own)
+        row[timing.LOWER_BOUND_VALUE] = self.buffers.outcome[fields.LOWER_BOUND]
         return row
 
     def _stage_costs(self) -> tuple[float, ...]:
         """Return the mean cost of each stage over all passes, in their order; empty where nobody asks."""
-        costs = self.buffers.stage_cost_all
-        if not len(costs):
+        if not any(isinstance(rule, SimulationRule) for rule in self.case.training.stopping_rules):
             return ()
-        weights = self._pass_weights()
+        costs, weights = self.buffers.stage_cost_all, self._pass_weights()
         return tuple(float(sum(weights * costs[:, stage])) for stage in range(costs.shape[1]))
 
     def _pass_weights(self) -> NDArray[np.float64]:
         """Return the probability of each forward pass."""
         weights = self.graph.path_weight
         return weights if len(weights) else np.full(self.passes, 1 / self.passes)
-
-    def _costs(self, iteration: int) -> CostBreakdown:
-        """Return what the passes of the iteration just run were paid for; collective."""
-        stages = [stage.id for stage in self.case.stages]
-        payers = cost_map(self.scaled).payers
-        return gather_costs(self.comm, self.buffers, self._pass_weights(), iteration, stages, payers)
 
     def _policy(self) -> Policy:
         """Return the cuts of the pool, and what the iterations so far have found."""

@@ -25,10 +25,17 @@ _PLACE = ("stage", "iteration", "scenario", "opening", "solver_status")
 
 def gather_rows(comm: Communicator, row: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the equally long rows of all ranks, float64[ranks, columns]; collective."""
-    size, width = comm.size, len(row)
-    received = np.zeros(size * width)
-    comm.allgatherv(row, received, np.full(size, width, np.int64), np.arange(size, dtype=np.int64) * width)
-    return received.reshape(size, width)
+    return np.stack(gather_parts(comm, row, np.full(comm.size, len(row), np.int64)))
+
+
+def gather_parts(
+    comm: Communicator, part: NDArray[np.float64], lengths: NDArray[np.int64]
+) -> list[NDArray[np.float64]]:
+    """Return the parts of all ranks, whose lengths all of them know; collective."""
+    ends = np.cumsum(lengths)
+    received = np.zeros(int(ends[-1]))
+    comm.allgatherv(part, received, lengths, ends - lengths)
+    return np.split(received, ends[:-1])
 
 
 def largest(comm: Communicator, value: int) -> int:
