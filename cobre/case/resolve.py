@@ -89,6 +89,7 @@ def resolve(
         estimation=resolve_estimation(config),
         simulation=resolve_simulation(config),
         exports=resolve_exports(config),
+        config=config,
     )
 
 

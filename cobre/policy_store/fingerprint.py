@@ -16,17 +16,18 @@ from typing import Any, Final
 
 import numpy as np
 
+from cobre.case.horizon import further_keys
 from cobre.case.model import Case
 from cobre.errors import Problem, ValidationError
 from cobre.policy_files import PolicyDirectory
-from cobre.policy_store.canonical import write_canonical
+from cobre.policy_store.canonical import counted_fields, write_canonical
 
 Scalar = bool | int | float | str | None
 
 _NO_MATTER: Final = frozenset(
     {
         # Where files are, what was said while loading, figures for reports.
-        *("path", "documents", "warnings", "energy"),
+        *("path", "documents", "warnings", "energy", "config"),
         # What training does besides making cuts, how long it goes on, and what is written.
         *("simulation", "exports", "training.upper_bound"),
         *(
@@ -131,6 +132,8 @@ def case_fingerprint(case: Case, extra: Mapping[str, Any] | None = None) -> Fing
         When the boundary policy cannot be read.
     """
     topics = {name: _topic(value, parts) for name, value, parts in _topics(case)}
+    if case.config is not None:
+        topics |= {f"config.{path}": _topic(value, {}) for path, value in further_keys(case.config).items()}
     topics["boundary"] = _topic(_boundary_content(case), {})
     for name, value in (extra or {}).items():
         topics[name] = _topic(value, {})
@@ -260,7 +263,7 @@ def _section_topics(
 
 
 def _fields(part: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for entry in dataclasses.fields(part):
+    for entry in counted_fields(part):
         if entry.name not in _SKIPPED_FIELDS and prefix + entry.name not in _NO_MATTER:
             yield entry.name, getattr(part, entry.name)
 

@@ -13,7 +13,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case.model import SimulationRule
 from cobre.comm import Communicator
 from cobre.errors import OutputError, Problem
 from cobre.lp import StageTemplate, StateLayout, build_templates, scale_templates
@@ -191,7 +190,7 @@ class _Session:
             self.comm.rank,
             self.comm.size,
             self.threads,
-            stage_costs=any(isinstance(rule, SimulationRule) for rule in training.stopping_rules),
+            stage_costs=any(rule.needs_stage_costs for rule in training.stopping_rules),
         )
         block = block_of(passes, self.comm.size, self.comm.rank)
         self.sampler = make_sampler(self.case, self.layout.inflow, self.tree, passes=passes, block=block)

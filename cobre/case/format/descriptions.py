@@ -13,7 +13,6 @@ from typing import Any
 from cobre._version import __version__
 from cobre.case.format import layout
 from cobre.case.format.columns import PARQUET_FILES
-from cobre.case.format.schema.base import RootModel
 from cobre.case.format.schema.config import ConfigFile
 from cobre.case.format.schema.generic import GenericConstraintsFile, GenericParametersFile
 from cobre.case.format.schema.initial import InitialConditionsFile, PostStudyFile
@@ -30,6 +29,7 @@ from cobre.case.format.schema.system import (
     PumpingStationsFile,
     ThermalsFile,
 )
+from cobre.fields import RootModel
 
 JSON_FILES: dict[str, type[RootModel]] = {
     layout.CONFIG: ConfigFile,

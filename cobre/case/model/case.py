@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cobre.case.format.documents import CaseDocuments
 from cobre.case.model.generic import GenericRow
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from cobre.case.format.editing import CaseEditor
+    from cobre.case.format.schema.config import ConfigFile
     from cobre.case.summary import CaseSummary
     from cobre.stochastic.report.document import StochasticReport
 
@@ -61,6 +62,9 @@ class Case:
         What looked odd while loading but is not wrong.
     documents
         The files the case was made from; ``None`` in a study made without files.
+    config
+        ``config.json`` as it was validated; ``None`` in a study made without files. What the options above
+        stand for is read there; see :meth:`option`.
     """
 
     path: Path
@@ -88,6 +92,25 @@ class Case:
     exports: ExportOptions = field(default_factory=ExportOptions)
     warnings: tuple[Problem, ...] = ()
     documents: CaseDocuments | None = field(default=None, repr=False)
+    config: ConfigFile | None = field(default=None, repr=False)
+
+    def option(self, path: str) -> Any:
+        """Return the value of a key of ``config.json`` that has no place in the options of the study.
+
+        Parameters
+        ----------
+        path
+            Sections and key, such as ``"modeling.cost_scale_factor"``.
+
+        Returns
+        -------
+        Any
+            ``None`` where the key is not given.
+        """
+        value: Any = self.config
+        for name in path.split("."):
+            value = None if value is None else getattr(value, name)
+        return value
 
     def edit(self) -> CaseEditor:
         """Return the documents of the case for editing; its ``build`` gives a new case."""
