@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.config import boundary_path
 from cobre.case.checks.stages import discount_factor, stage_rate, transition_rates
 from cobre.case.format.schema.config import (
@@ -223,7 +224,7 @@ def resolve_stages(file: StagesFile) -> tuple[Stage, ...]:
     """Return the study stages by ascending id."""
     rates = transition_rates(file.policy_graph.transitions or []) if not file.policy_graph.nodes else {}
     rate = file.policy_graph.annual_discount_rate
-    study = sorted((stage for stage in file.stages if stage.id >= 0), key=lambda stage: stage.id)
+    study = by_id(stage for stage in file.stages if stage.id >= 0)
     return tuple(_stage(file, stage, stage_rate(stage, rates, rate)) for stage in study)
 
 
@@ -237,10 +238,7 @@ def _stage(file: StagesFile, stage: StageEntry, rate: float) -> Stage:
         start_date=stage.start_date,
         end_date=stage.end_date,
         season_id=stage_season(file, stage),
-        blocks=tuple(
-            Block(block.id, block.name, block.hours)
-            for block in sorted(stage.blocks, key=lambda block: block.id)
-        ),
+        blocks=tuple(Block(block.id, block.name, block.hours) for block in by_id(stage.blocks)),
         num_openings=1 if stage.num_openings is None else stage.num_openings,
         discount_factor=discount_factor(stage, rate),
         block_mode=stage.block_mode or "parallel",
@@ -260,7 +258,7 @@ def resolve_seasons(file: StagesFile) -> SeasonMap | None:
         definitions.cycle_type,
         tuple(
             Season(item.id, item.label, item.month_start, item.day_start, item.month_end, item.day_end)
-            for item in sorted(definitions.seasons, key=lambda item: item.id)
+            for item in by_id(definitions.seasons)
         ),
     )
 

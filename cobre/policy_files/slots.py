@@ -6,11 +6,12 @@ import datetime
 from collections.abc import Iterable, Sequence
 
 from cobre.case.model import Case
-from cobre.policy_files.records import SlotKind, StateSlot
+from cobre.policy_files.records import NOT_IN_FORMAT, SlotKind, StateSlot
 
 Component = tuple[str, int, int]
-"""Kind (``storage``, ``inflow_lag``, ``in_transit`` or ``commitment``), declared id of the entity (for water
-in transit the plant that released it) and stages until it matters (0 for storage; of past inflow the lag)."""
+"""Kind (``storage``, ``inflow_lag``, ``in_transit``, ``commitment``, or that of an extension), declared id of
+the entity (for water in transit the plant that released it) and stages until it matters (0 for storage; of
+past inflow the lag)."""
 
 
 def storage_components(case: Case) -> tuple[Component, ...]:
@@ -33,7 +34,7 @@ def _slot(case: Case, component: Component, stage: int) -> StateSlot:
     if kind == "commitment":
         return StateSlot(SlotKind.ANTICIPATED, entity_id, offset, interval=interval)
     if kind != "in_transit":
-        raise ValueError(f"unknown kind of state component: {kind!r}")
+        return StateSlot(NOT_IN_FORMAT, entity_id)
     below = next(hydro.downstream_id for hydro in case.hydros if hydro.id == entity_id)
     if below is None:
         raise ValueError(f"hydro {entity_id} has water in transit, but no plant downstream")

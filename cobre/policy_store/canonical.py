@@ -70,7 +70,7 @@ def counted_fields(value: Any) -> Iterator[dataclasses.Field[Any]]:
 
 
 def _is_used(value: Any, default: Any) -> bool:
-    return value.size > 0 if isinstance(value, np.ndarray) else value != default
+    return bool(value) if isinstance(value, Mapping) else value != default
 
 
 def canonical_bytes(value: Any, skipped: Collection[str] = ()) -> bytes:

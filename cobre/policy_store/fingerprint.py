@@ -27,7 +27,7 @@ Scalar = bool | int | float | str | None
 _NO_MATTER: Final = frozenset(
     {
         # Where files are, what was said while loading, figures for reports.
-        *("path", "documents", "warnings", "energy", "config"),
+        *("path", "documents", "warnings", "energy", "config", "extensions"),
         # What training does besides making cuts, how long it goes on, and what is written.
         *("simulation", "exports", "training.upper_bound"),
         *(
@@ -248,6 +248,13 @@ def _topics(case: Case) -> Iterator[tuple[str, Any, dict[str, Any]]]:
                 yield f"{section}.{name}", column, _parts(column, owners)
         else:
             yield section, value, _parts(value, labels)
+    for section, items in case.extensions.items():
+        yield section, len(items), {}
+        owners = [_label(section, item, place) for place, item in enumerate(items)]
+        for name in type(items[0]).model_fields:
+            if name not in _SKIPPED_FIELDS:
+                column = [getattr(item, name) for item in items]
+                yield f"{section}.{name}", column, _parts(column, owners)
 
 
 def _section_topics(

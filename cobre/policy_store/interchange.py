@@ -20,7 +20,7 @@ from cobre._version import __version__
 from cobre.case.model import Case
 from cobre.errors import OutputError, Problem, ValidationError
 from cobre.policy_files import Manifest, ManifestEdge, ManifestNode, PolicyDirectory, Pool, SeasonManifest
-from cobre.policy_files.records import StateSlot
+from cobre.policy_files.records import NOT_IN_FORMAT, StateSlot
 from cobre.policy_files.slots import find_slots, state_slots
 from cobre.policy_store.fingerprint import Fingerprint
 from cobre.policy_store.records import NodeCuts, NodeEntry, PolicyData, StateEntry, TransitionEntry
@@ -226,8 +226,16 @@ def merged_slots(
     Raises
     ------
     OutputError
-        When they have different slopes.
+        When they have different slopes, or the format has no such component.
     """
+    foreign = next((slot for slot in slots if slot.kind == NOT_IN_FORMAT), None)
+    if foreign is not None:
+        raise OutputError(
+            "OutputNotWritable",
+            f"the policy values {foreign}, which the format of cobre-rs cannot hold",
+            {"entity": str(foreign)},
+            "keep the policy in the format of this package",
+        )
     first: dict[StateSlot, int] = {}
     for place, slot in enumerate(slots):
         known = first.setdefault(slot, place)

@@ -7,8 +7,8 @@ the penalty, is valid. Outcomes Z_j have probabilities p_j.
 
 from __future__ import annotations
 
+from cobre.members import members_of
 from cobre.rules.contracts import RiskRule
-from cobre.rules.members import members_of
 
 MEASURES: dict[str, RiskRule] = {
     module.__name__.rpartition(".")[2]: module.MEASURE for module in members_of("cobre.rules.risk")

@@ -6,8 +6,8 @@ visited state is the same before and after.
 
 from __future__ import annotations
 
+from cobre.members import members_of
 from cobre.rules.contracts import CutMethod, CutMethodEntry
-from cobre.rules.members import members_of
 
 METHODS: dict[str, CutMethod] = {
     module.__name__.rpartition(".")[2]: module.METHOD for module in members_of("cobre.rules.selection")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import get_args
 
+from cobre.members import members_of
 from cobre.rules.contracts import StoppingRule
-from cobre.rules.members import members_of
 
 RULES: tuple[type[StoppingRule], ...] = tuple(
     member

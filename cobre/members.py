@@ -1,4 +1,4 @@
-"""The modules of a package of rules."""
+"""The modules of a package that are found instead of being listed."""
 
 from __future__ import annotations
 
