@@ -10,7 +10,7 @@ import dataclasses
 import datetime
 import enum
 import struct
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ def write_canonical(value: Any, write: Write, skipped: Collection[str] = ()) -> 
     if isinstance(value, np.ndarray):
         _write_array(value, write)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = sorted(field.name for field in dataclasses.fields(value) if field.name not in skipped)
+        names = sorted(field.name for field in counted_fields(value) if field.name not in skipped)
         write(b"D" + struct.pack("<q", len(names)))
         for name in names:
             _write_bytes(b"s", name.encode(), write)
@@ -56,6 +56,21 @@ def write_canonical(value: Any, write: Write, skipped: Collection[str] = ()) -> 
             _write_bytes(b"k", item, write)
     else:
         _write_scalar(value, write)
+
+
+def counted_fields(value: Any) -> Iterator[dataclasses.Field[Any]]:
+    """Yield the fields of a dataclass that count: extensions of the model only where they are used.
+
+    An extension (``metadata={"extension": True}``) came after the first stored policies, whose fingerprints
+    know nothing of it; it is used where its value is neither its default nor empty.
+    """
+    for field in dataclasses.fields(value):
+        if "extension" not in field.metadata or _is_used(getattr(value, field.name), field.default):
+            yield field
+
+
+def _is_used(value: Any, default: Any) -> bool:
+    return bool(value) if isinstance(value, Mapping) else value != default
 
 
 def canonical_bytes(value: Any, skipped: Collection[str] = ()) -> bytes:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from cobre.case.horizon import further_keys
 from cobre.case.model import Case
 from cobre.errors import Problem, ValidationError
-from cobre.policy.canonical import write_canonical
+from cobre.policy.canonical import counted_fields, write_canonical
 
 if TYPE_CHECKING:
     from cobre.policy.model import Policy
@@ -28,7 +29,7 @@ Scalar = bool | int | float | str | None
 _NO_MATTER: Final = frozenset(
     {
         # Where files are, what was said while loading, figures for reports.
-        *("path", "documents", "warnings", "energy"),
+        *("path", "documents", "warnings", "energy", "config", "extensions"),
         # What training does besides making cuts, how long it goes on, and what is written.
         *("simulation", "exports", "training.upper_bound"),
         *(
@@ -133,6 +134,8 @@ def case_fingerprint(case: Case, extra: Mapping[str, Any] | None = None) -> Fing
         When the boundary policy cannot be read.
     """
     topics = {name: _topic(value, parts) for name, value, parts in _topics(case)}
+    if case.config is not None:
+        topics |= {f"config.{path}": _topic(value, {}) for path, value in further_keys(case.config).items()}
     from cobre.policy.boundary import boundary_content  # reads policies, which hold fingerprints
 
     topics["boundary"] = _topic(boundary_content(case), {})
@@ -263,6 +266,13 @@ def _topics(case: Case) -> Iterator[tuple[str, Any, dict[str, Any]]]:
                 yield f"{section}.{name}", column, _parts(column, owners)
         else:
             yield section, value, _parts(value, labels)
+    for section, items in case.extensions.items():
+        yield section, len(items), {}
+        owners = [_label(section, item, place) for place, item in enumerate(items)]
+        for name in type(items[0]).model_fields:
+            if name not in _SKIPPED_FIELDS:
+                column = [getattr(item, name) for item in items]
+                yield f"{section}.{name}", column, _parts(column, owners)
 
 
 def _section_topics(
@@ -278,7 +288,7 @@ def _section_topics(
 
 
 def _fields(part: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for entry in dataclasses.fields(part):
+    for entry in counted_fields(part):
         if entry.name not in _SKIPPED_FIELDS and prefix + entry.name not in _NO_MATTER:
             yield entry.name, getattr(part, entry.name)
 

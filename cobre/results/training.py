@@ -26,14 +26,11 @@ from cobre._version import __version__
 from cobre.policy import with_fingerprint, write_policy_directory
 from cobre.results.costs import entity_cost_table, stage_cost_table
 from cobre.results.files import atomic_write, output_errors, sync_directory, write_json, write_parquet
+from cobre.rules.stopping import CONVERGED
 
 if TYPE_CHECKING:
     from cobre.case.model import Case
     from cobre.sddp import TrainingResult
-
-_CONVERGED = frozenset(
-    {"bound_stalling", "gap", "simulation"}
-)  # as in cobre.sddp.rules.stopping, which would load the compiler
 
 CONVERGENCE_SCHEMA = pa.schema(
     [
@@ -207,7 +204,7 @@ def _training_metadata(
     from cobre.lp.highs import version as highs_version  # loads the library, which training has done already
 
     history = result.history
-    converged = result.termination_reason in _CONVERGED
+    converged = result.termination_reason in CONVERGED
     return {
         "software": "cobre",
         "software_version": __version__,

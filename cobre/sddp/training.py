@@ -13,7 +13,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case.model import SimulationRule
 from cobre.comm import Communicator
 from cobre.errors import OutputError, Problem
 from cobre.lp import StageTemplate, StateLayout, build_templates, scale_templates
@@ -429,7 +428,7 @@ class _Session:
 
     def _stage_costs(self) -> tuple[float, ...]:
         """Return the mean cost of each stage over all passes, in their order; empty where nobody asks."""
-        if not any(isinstance(rule, SimulationRule) for rule in self.case.training.stopping_rules):
+        if not any(rule.needs_stage_costs for rule in self.case.training.stopping_rules):
             return ()
         costs, weights = self.buffers.stage_cost_all, self._pass_weights()
         return tuple(float(sum(weights * costs[:, stage])) for stage in range(costs.shape[1]))

@@ -20,6 +20,7 @@ REGISTRIES = {
     "non_controllable_sources": "system/non_controllable_sources.json",
     "pumping_stations": "system/pumping_stations.json",
     "contracts": "system/energy_contracts.json",
+    "batteries": "system/batteries.json",
 }
 
 
@@ -49,6 +50,7 @@ class RawFiles:
     non_controllable_sources: list[Json]
     pumping_stations: list[Json]
     contracts: list[Json]
+    batteries: list[Json]
 
     def json(self, name: str, absent: Json | None = None) -> Json:
         """Content of a JSON file; ``absent`` where there is none."""

@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar
 import pydantic
 from pydantic_core import ErrorDetails
 
-from cobre.case.format.schema.base import ACCEPT_UNSUPPORTED, NOT_SUPPORTED, RootModel
 from cobre.case.problems import Reporter, name_entity, show, suggest_name
+from cobre.fields import ACCEPT_UNSUPPORTED, NOT_SUPPORTED, RootModel
 
 RootT = TypeVar("RootT", bound=RootModel)
 ItemT = TypeVar("ItemT")

@@ -27,6 +27,7 @@ from cobre.durable import atomic_write, output_errors, put_directory
 from cobre.errors import OutputError, Problem, ValidationError
 from cobre.policy.foreign.directory import PolicyDirectory, check_replaceable
 from cobre.policy.foreign.records import (
+    NOT_IN_FORMAT,
     Manifest,
     ManifestEdge,
     ManifestNode,
@@ -333,8 +334,16 @@ def merged_slots(
     Raises
     ------
     OutputError
-        When they have different slopes.
+        When they have different slopes, or the format has no such component.
     """
+    foreign = next((slot for slot in slots if slot.kind == NOT_IN_FORMAT), None)
+    if foreign is not None:
+        raise OutputError(
+            "OutputNotWritable",
+            f"the policy values {foreign}, which the format of cobre-rs cannot hold",
+            {"entity": str(foreign)},
+            "keep the policy in the format of this package",
+        )
     first: dict[StateSlot, int] = {}
     for place, slot in enumerate(slots):
         known = first.setdefault(slot, place)

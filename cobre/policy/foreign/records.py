@@ -16,6 +16,8 @@ FORMAT_VERSION: Final = 3
 NO_DATE: Final = -(2**31)
 NO_ID: Final = -1
 NO_SEASONS: Final = 255
+NOT_IN_FORMAT: Final = -1
+"""Kind of components that the format has no number for, such as the energy in a battery; never stored."""
 
 
 class SlotKind(IntEnum):
@@ -62,6 +64,8 @@ class StateSlot:
             SlotKind.ANTICIPATED: "commitment of thermal",
             SlotKind.IN_TRANSIT: "water in transit to hydro",
         }
+        if self.kind == NOT_IN_FORMAT:
+            return f"a state that cobre-rs does not have, of entity {self.entity_id}"
         name = names[SlotKind(self.kind)] if self.kind in list(SlotKind) else f"state of kind {self.kind} of"
         text = f"{name} {self.entity_id}"
         if self.kind != SlotKind.STORAGE:

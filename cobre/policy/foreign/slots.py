@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cobre.case.model import Case
-from cobre.policy.foreign.records import SlotKind, StateSlot
+from cobre.policy.foreign.records import NOT_IN_FORMAT, SlotKind, StateSlot
 from cobre.policy.matching import Component, Identified, component_keys, interval_after, study_days
 
 _KINDS: Final = {
@@ -24,13 +24,14 @@ def state_slots(case: Case, components: Iterable[Component], stage: int) -> tupl
     Raises
     ------
     ValueError
-        For a kind of component that the format does not have, or water in transit to nowhere.
+        For water in transit to nowhere.
     """
     days = study_days(case)
     found = []
     for kind, entity_id, offset in components:
         if kind not in _KINDS:
-            raise ValueError(f"unknown kind of state component: {kind!r}")
+            found.append(StateSlot(NOT_IN_FORMAT, entity_id))
+            continue
         dated = kind in ("in_transit", "commitment")
         owner = _receiver(case, entity_id) if kind == "in_transit" else entity_id
         interval = interval_after(days, stage, offset) if dated else None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import functools
+import operator
 import re
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -13,6 +15,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     ValidationInfo,
     field_validator,
@@ -113,6 +116,19 @@ def unsupported(feature: str, *neutral: Any) -> AfterValidator:
         raise PydanticCustomError(NOT_SUPPORTED, "not supported yet", {"feature": feature})
 
     return _Unsupported(check, neutral)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Marks a field of a base class that takes one of ``members``, chosen by the value of a common key."""
+
+    members: tuple[type[FormatModel], ...]
+    key: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(
+            Annotated[functools.reduce(operator.or_, self.members), Field(discriminator=self.key)]
+        )
 
 
 Id = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
