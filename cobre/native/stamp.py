@@ -26,8 +26,10 @@ PACKAGE_DIRECTORY = Path(__file__).resolve().parent.parent
 """Directory of the ``cobre`` package; kernels defined below it use the package cache."""
 
 _PACKAGE = PACKAGE_DIRECTORY.name
+_MODULE = rf"({_PACKAGE}(?:\.[\w.]+)?)(?![\w.])"  # and no package whose name begins like ours
 _IMPORT = re.compile(
-    rf"^from ({_PACKAGE}[\w.]*) import (?:\(([^)]*)\)|([^\n(]+))|^import ({_PACKAGE}[\w.]*)", re.MULTILINE
+    rf"^from {_MODULE} import (?:\(([^)]*)\)|([^\n(]+))|^import {_MODULE}",
+    re.MULTILINE,
 )
 _MEMBERS = re.compile(r"\bin members_of\(")
 _IN_KERNELS = re.compile(r"\b(?:numba|llvmlite|inner_kernel|array_struct|NamedTuple|IntEnum|IntFlag)\b")
