@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from cobre._version import __version__
 from cobre.cli import help_texts, synthetic
-from cobre.cli.choices import KernelBackend, LaunchBackend, TemplateName, TrainBackend
+from cobre.cli.choices import TemplateName
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import run_command
@@ -32,14 +32,32 @@ _MAX_ITERATIONS = 2**31 - 1
 
 
 class _PlainFlags:
-    """Shows flags in the help without a type: ``--quiet``, not ``--quiet <bool>``."""
+    """Shows flags in the help without a type: ``--quiet``, not ``--quiet <bool>``, and names of backends."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in parameters:
             if getattr(parameter, "is_flag", False) and parameter.metavar is None:
                 parameter.metavar = ""
+            if parameter.name == "backend":
+                parameter.metavar = f"<{'|'.join(_backends(parameter.default))}>"
         return parameters
+
+
+def _backends(default: str) -> list[str]:
+    """Return what ``--backend`` may be: the installed ones, and ``auto`` where that is the default."""
+    from cobre._communicators import backend_names
+
+    return [*(["auto"] if default == "auto" else []), *backend_names()]
+
+
+def _installed(ctx: Any, parameter: Any, value: str) -> str:
+    """Refuse a backend that is not installed."""
+    names = _backends(parameter.default)
+    if value not in names:
+        listed = ", ".join(map(repr, names))
+        raise typer.BadParameter(f"{value!r} is not one of {listed}", ctx=ctx, param=parameter)
+    return value
 
 
 class _Group(_PlainFlags, TyperGroup):
@@ -143,13 +161,14 @@ def _train(
         ),
     ] = None,
     backend: Annotated[
-        TrainBackend,
+        str,
         typer.Option(
             "--backend",
+            callback=_installed,
             help="How ranks talk. By default shm with --ranks, else as the launcher of this process has set "
             "it up (mpiexec, cobre launch, COBRE_COMM_BACKEND).",
         ),
-    ] = TrainBackend.AUTO,
+    ] = "auto",
     checkpoint_every: Annotated[
         int | None,
         typer.Option(
@@ -216,7 +235,7 @@ def _train(
         seed,
         threads,
         ranks,
-        backend.value,
+        backend,
         resume,
         warm_start,
         checkpoint_every,
@@ -360,8 +379,9 @@ def _schema(
 @_command("warmup", help=help_texts.WARMUP, epilog=help_texts.EXIT_CODES)
 def _warmup(
     backend: Annotated[
-        KernelBackend, typer.Option("--backend", help="The communicator whose kernels are compiled.")
-    ] = KernelBackend.LOCAL,
+        str,
+        typer.Option("--backend", callback=_installed, help="The communicator whose kernels are compiled."),
+    ] = "local",
     output_format: FormatOption = OutputFormat.HUMAN,
     quiet: QuietOption = False,
 ) -> int:
@@ -369,7 +389,7 @@ def _warmup(
     from cobre.cli.information import warmup_command
 
     view = make_view("warmup", output_format, quiet=quiet)
-    return run_command("warmup", view, lambda outcome: warmup_command(outcome, backend.value))
+    return run_command("warmup", view, lambda outcome: warmup_command(outcome, backend))
 
 
 @_command(
@@ -394,7 +414,9 @@ def _launch(
         list[str], typer.Argument(metavar="-- COMMAND", help="The program and its arguments.")
     ],
     ranks: Annotated[int, typer.Option("-n", "--ranks", min=1, metavar="N", help="Number of copies.")],
-    backend: Annotated[LaunchBackend, typer.Option("--backend", help="How they talk.")] = LaunchBackend.SHM,
+    backend: Annotated[
+        str, typer.Option("--backend", callback=_installed, help="How they talk; not mpi, local.")
+    ] = "shm",
     prefix: Annotated[
         bool, typer.Option("--prefix", help="Put \\[rank] before each line of output.")
     ] = False,
@@ -406,7 +428,7 @@ def _launch(
     codes: list[int] = []
 
     def run(outcome: Outcome) -> None:
-        codes.append(run_ranks(command, ranks, backend=backend.value, prefix=prefix, pin=not no_pin))
+        codes.append(run_ranks(command, ranks, backend=backend, prefix=prefix, pin=not no_pin))
 
     failure = run_command("launch", make_view("launch", OutputFormat.HUMAN), run)
     return failure or codes[0]

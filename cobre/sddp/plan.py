@@ -1,7 +1,7 @@
 """What a run of training does, decided before it starts: the keys of the case, and arguments in their place.
 
 This is the one place where arguments override keys, and where a run is refused that would destroy earlier
-work (:mod:`cobre.policy_store.protection`).
+work (:mod:`cobre.policy.protection`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 from cobre.case.model import Case, CheckpointOptions
 from cobre.comm.contract import Communicator
 from cobre.errors import OutputError, Problem, ValidationError
-from cobre.policy_store import (
+from cobre.output import choose_output
+from cobre.policy import (
     PlannedWork,
     StoredWork,
     latest_checkpoint,
@@ -25,13 +26,12 @@ from cobre.policy_store import (
     require_same,
     source_digest,
     stored_work,
+    study_fingerprint,
 )
-from cobre.results.directories import choose_output
-from cobre.sddp.persistence import (
+from cobre.sddp.checkpointing import (
     KEEP_LAST,
     KEEP_LAST_OPTION,
     Storage,
-    study_fingerprint,
     too_many_iterations,
 )
 from cobre.sddp.ranks.agreement import failing_together, text_of_root

@@ -21,19 +21,30 @@ from cobre.lp import arrays as lp_arrays
 from cobre.lp.cost_components import cost_map
 from cobre.lp.highs import HighsModel
 from cobre.native import compile_guard
-from cobre.policy_files import boundary_cuts, future_cost_floor
-from cobre.policy_store import LowerBoundKind
+from cobre.policy import (
+    Fingerprint,
+    LoadedCuts,
+    LowerBoundKind,
+    NodeCuts,
+    Policy,
+    VisitedStates,
+    boundary_cuts,
+    case_nodes,
+    case_transitions,
+    future_cost_floor,
+    state_entries,
+    warm_cuts,
+)
 from cobre.sddp import timing
+from cobre.sddp.checkpointing import Checkpointer
 from cobre.sddp.costs import CostBreakdown, cost_breakdown, own_costs
-from cobre.sddp.entries import entry_of
+from cobre.sddp.entry import entry_of
 from cobre.sddp.failure import raise_failure
 from cobre.sddp.kernel import buffers as fields
 from cobre.sddp.kernel.draws import draw_passes, draw_points
 from cobre.sddp.kernel.graph import graph_arrays
 from cobre.sddp.kernel.iteration import ITERATION_FAILED, ITERATION_OK
-from cobre.sddp.persistence import Checkpointer, LoadedCuts, warm_cuts
 from cobre.sddp.plan import TrainingPlan
-from cobre.sddp.policy import Policy
 from cobre.sddp.progress import IterationRecord, TrainingResult
 from cobre.sddp.ranks.agreement import failing_together, gather_parts, gather_rows, require_same_study
 from cobre.sddp.ranks.partition import block_of
@@ -43,7 +54,6 @@ from cobre.sddp.rules.selection import CutSelector, SelectionRecord
 from cobre.sddp.rules.stopping import StoppingRules
 from cobre.sddp.timing import RankTiming, WorkerInfo, iteration_timings, worker_infos
 from cobre.sddp.upper_bound import UpperBoundEvaluator, not_convex
-from cobre.sddp.visited import VisitedStates
 from cobre.stochastic import OpeningTree, build_opening_tree, make_sampler
 
 OnIteration = Callable[[IterationRecord], object]
@@ -100,7 +110,7 @@ class _Session:
         # What compiles is guarded, so that processes starting together compile once. Ranks that wait for each
         # other must do so outside, or one would wait for the lock and hold up its holder.
         with failing_together(comm), compile_guard("study"):
-            self.entry = entry_of(comm.backend)
+            self.entry = entry_of(comm)
             use_threads(self.threads)
             self._build()
         require_same_study(comm, *self._study_facts())
@@ -112,7 +122,7 @@ class _Session:
             self.lower_bound_note = FOREIGN_CUTS
         if self.storage.resume_from is not None:
             require_same_study(comm, self.pool.num_cuts, self.pool.intercept, self.pool.active)
-        with compile_guard(f"train-{comm.backend}"):
+        with compile_guard(f"train-{comm.backend}-{self.entry.__name__}"):
             self._draw(0)
             self.entry.compile(tuple(numba.typeof(argument) for argument in self._arguments(0)))
             self.selector.compile()
@@ -223,7 +233,7 @@ class _Session:
 
     def _arguments(self, iteration: int) -> tuple[Any, ...]:
         study = (self.lp, self.graph, self.pool, self.work, self.basis, self.buffers)
-        return (*self.comm.kernel_arguments, study, iteration)
+        return self.comm.kernel_arguments, study, iteration
 
     def _draw(self, iteration: int) -> None:
         seed = np.uint64(self.tree.seed)
@@ -302,7 +312,7 @@ class _Session:
             raise
 
     def _write_checkpoint(self) -> None:
-        self.checkpointer.write(self._policy(), self.history, self.tree.seed, self.scaled[0].cost_scale)
+        self.checkpointer.write(self._policy(), self.history)
 
     def _write_last_checkpoint(self) -> None:
         """Keep all that was trained before anything else is done; what cannot be kept becomes a warning.
@@ -432,21 +442,36 @@ class _Session:
         return weights if len(weights) else np.full(self.passes, 1 / self.passes)
 
     def _policy(self) -> Policy:
-        counts = [int(count) for count in self.pool.num_cuts]
+        """Return the cuts of the pool, and what the iterations so far have found."""
+        counts, pool, history = [int(count) for count in self.pool.num_cuts], self.pool, self.history
+        floors = [float(part.col_lower[part.theta_col]) * part.cost_scale for part in self.templates]
+        cuts = tuple(
+            NodeCuts(
+                slot=np.arange(count, dtype=np.int64),
+                iteration=pool.iteration[node, :count].astype(np.int64),
+                forward_pass=pool.forward_pass[node, :count].astype(np.int64),
+                intercept=pool.intercept[node, :count].copy(),
+                slopes=pool.slope[node, :count].copy(),
+                active=pool.active[node, :count].copy(),
+            )
+            for node, count in enumerate(counts)
+        )
         return Policy(
-            stage_ids=tuple(template.stage_id for template in self.templates),
-            node_ids=None if self.case.graph.is_chain else tuple(node.id for node in self.case.graph.nodes),
-            state_names=self.layout.names,
-            components=tuple((part.kind, part.entity_id, part.offset) for part in self.layout.components),
-            forward_passes=self.passes,
-            intercepts=tuple(self.pool.intercept[t, :n].copy() for t, n in enumerate(counts)),
-            slopes=tuple(self.pool.slope[t, :n].copy() for t, n in enumerate(counts)),
-            iterations=tuple(self.pool.iteration[t, :n].copy() for t, n in enumerate(counts)),
-            passes=tuple(self.pool.forward_pass[t, :n].copy() for t, n in enumerate(counts)),
-            active=tuple(self.pool.active[t, :n].copy() for t, n in enumerate(counts)),
-            future_cost_floor=tuple(
-                float(template.col_lower[template.theta_col]) * template.cost_scale
-                for template in self.templates
+            components=state_entries(self.layout),
+            nodes=tuple(
+                replace(node, loaded_cuts=int((part.iteration == 0).sum()))
+                for node, part in zip(case_nodes(self.case, floors), cuts, strict=True)
             ),
-            boundary_cuts=self.loaded_cuts,
+            transitions=case_transitions(self.case),
+            cuts=cuts,
+            is_chain=self.case.graph.is_chain,
+            forward_passes=self.passes,
+            seed=self.tree.seed,
+            completed_iterations=len(history),
+            lower_bounds=np.array([record.lower_bound for record in history]),
+            upper_bounds=np.array([record.upper_bound for record in history]),
+            fingerprint=self.storage.fingerprint or Fingerprint({}),
+            cost_scale_factor=self.scaled[0].cost_scale,
+            started_from=self.storage.started_from,
+            lower_bound_kind=history[-1].lower_bound_kind if history else "bound",
         )

@@ -27,11 +27,11 @@ from cobre.case.model.horizon import chain_graph
 from cobre.case.model.uniform import constant_production, scenarios, stage_data
 from cobre.comm import Communicator, ReduceOp, create_communicator
 from cobre.comm.launch import launch
+from cobre.comm.registry import find_backend
 from cobre.native import cache_directory, kernel_cache_stats
-from cobre.sddp.entries import entry_of
+from cobre.sddp.entry import entry_of
 from cobre.sddp.study import train
 
-LAUNCHED_BACKENDS = ("shm", "tcp")
 _STAGES = 2
 _METHODS: tuple[SamplingMethod, ...] = ("saa", "lhs")
 _HOURS = 730.0
@@ -63,8 +63,8 @@ def warm_kernels(backend: str = "local") -> WarmupReport:
     Parameters
     ----------
     backend
-        Whose kernels: ``local``, ``shm``, ``tcp`` or ``mpi``. Those of shm and tcp are compiled by one rank
-        in a process of its own, those of mpi by an MPI job of this process alone.
+        Whose kernels. Those of one that launchers can start are compiled by one rank in a process of its
+        own, others in this process, which is all of the job.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def warm_kernels(backend: str = "local") -> WarmupReport:
         When the cache cannot be used, or the backend is not available.
     """
     began = time.perf_counter()
-    if backend in LAUNCHED_BACKENDS:
+    if find_backend(backend).transport is not None:
         ((hits, misses),) = launch(_train_tiny_study, 1, backend=backend)
     else:
         with create_communicator(backend) as comm:
@@ -89,7 +89,7 @@ def _train_tiny_study(comm: Communicator) -> tuple[int, int]:
             comm.allgatherv(np.zeros(1, kind), np.zeros(1, kind), one, zero)
         comm.allreduce(one, zero, ReduceOp.MAX)
         comm.create_shared_region(1, np.float64).close()
-    entry = entry_of(comm.backend)
+    entry = entry_of(comm)
     hits_before, misses_before = kernel_cache_stats(entry)
     train(tiny_study(), communicator=comm)
     hits, misses = kernel_cache_stats(entry)

@@ -16,9 +16,10 @@ import pytest
 from numba import njit
 from studies import cascade_study
 
-from cobre.native import cache_directory, inner_kernel
+from cobre.comm.local import LocalKernel
+from cobre.native import cache_directory, function_over, inner_kernel
 from cobre.sddp import train
-from cobre.sddp.entries.local import iterate_local
+from cobre.sddp.entry import iterate
 from cobre.sddp.kernel.buffers import UPPER_BOUND, UPPER_BOUND_STD, iteration_buffers
 from cobre.sddp.kernel.graph import graph_arrays
 from cobre.sddp.kernel.iteration import (
@@ -34,11 +35,13 @@ TESTS = Path(__file__).resolve().parents[1]
 REPORT = """
 import json, sys
 from studies import cascade_study
-from cobre.native import kernel_cache_stats
+from cobre.comm.local import LocalKernel
+from cobre.native import function_over, kernel_cache_stats
 from cobre.sddp import train
-from cobre.sddp.entries.local import iterate_local
+from cobre.sddp.entry import iterate
 result = train(cascade_study(iterations=1))
-print(json.dumps({"stats": kernel_cache_stats(iterate_local), "sha": result.policy_sha256}))
+stats = kernel_cache_stats(function_over(iterate, LocalKernel))
+print(json.dumps({"stats": stats, "sha": result.policy_sha256}))
 """
 
 
@@ -55,7 +58,7 @@ def test_second_process_loads_the_kernel_from_disk(tmp_path):
     here = cache_directory()
     with contextlib.suppress(shutil.Error):  # files that another process of the suite removes meanwhile
         # all but the kernel itself, which alone is compiled anew then
-        shutil.copytree(here, tmp_path / here.name, ignore=shutil.ignore_patterns("local.iterate_local-*"))
+        shutil.copytree(here, tmp_path / here.name, ignore=shutil.ignore_patterns("entry.iterate_*"))
     first, second = report_of_new_process(tmp_path), report_of_new_process(tmp_path)
     assert first["stats"] == [0, 1]
     assert second["stats"] == [1, 0]
@@ -89,6 +92,7 @@ def test_python_threads_run_during_an_iteration():
 
 def test_no_call_of_barrier_or_broadcast_is_left_in_the_local_specialisation():
     train(cascade_study(iterations=1))
+    iterate_local = function_over(iterate, LocalKernel)
     (signature,) = iterate_local.signatures
     compiled_here = njit(nogil=True)(iterate_local.py_func)  # what comes from the cache cannot be inspected
     compiled_here.compile(signature)
@@ -100,6 +104,7 @@ def test_no_call_of_barrier_or_broadcast_is_left_in_the_local_specialisation():
 
 def test_one_signature_serves_every_study():
     train(cascade_study(iterations=1))
+    iterate_local = function_over(iterate, LocalKernel)
     before = len(iterate_local.signatures)
     train(cascade_study(hydros=0, buses=1, blocks=1, openings=1, passes=1, iterations=1, noise=0.0))
     assert len(iterate_local.signatures) == before == 1

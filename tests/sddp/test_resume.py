@@ -13,10 +13,14 @@ from cobre.case.model import Case, CheckpointOptions, CutSelection, UpperBoundOp
 from cobre.comm import Communicator
 from cobre.comm.launch import launch
 from cobre.errors import OutputError, ValidationError
-from cobre.policy_store import latest_checkpoint, read_checkpoint, write_policy_directory
-from cobre.results import write_policy
+from cobre.policy import (
+    latest_checkpoint,
+    read_checkpoint,
+    with_fingerprint,
+    write_flatbuffers,
+    write_policy_directory,
+)
 from cobre.sddp import TrainingResult, train
-from cobre.sddp.persistence import stored_policy
 from cobre.sddp.plan import CHECKPOINTS
 from cobre.sddp.timing import balance_of
 
@@ -158,17 +162,14 @@ def test_a_warm_start_begins_where_the_policy_ended(tmp_path, kind):
     case = study()
     first = train(case)
     if kind == "directory":
-        write_policy_directory(
-            tmp_path / "policy", stored_policy(case, first.policy, first.history, first.seed, 1.0)
-        )
+        write_policy_directory(tmp_path / "policy", with_fingerprint(first.policy, case))
     else:
-        write_policy(tmp_path / "policy", case, first)
+        write_flatbuffers(tmp_path / "policy", first.policy, case)
     warm = train(case, iterations=1, warm_start=tmp_path / "policy")
     assert warm.lower_bound >= first.lower_bound * (1.0 - 1e-9)
     loaded = [int((made == 0).sum()) for made in warm.policy.iterations[:-1]]
     kept = [len(cuts) for cuts in first.policy.intercepts[:-1]]
-    # The other format has no place for the floor under the cuts but one more cut.
-    assert loaded == [count + (kind == "flatbuffers") for count in kept]
+    assert loaded == kept
     assert warm.history[0].iteration == 1
     # Of cuts that another program wrote nothing is known.
     assert warm.lower_bound_kind == ("bound" if kind == "directory" else "estimate")
@@ -179,7 +180,7 @@ def test_cuts_of_another_study_give_an_estimate_from_then_on(tmp_path, ranks):
     case = study()
     first = train(case, iterations=3)
     policy = tmp_path / "policy"
-    write_policy_directory(policy, stored_policy(case, first.policy, first.history, first.seed, 1.0))
+    write_policy_directory(policy, with_fingerprint(first.policy, case))
     more_water = replace(case, hydros=tuple(replace(hydro, initial_storage_hm3=1.0) for hydro in case.hydros))
     assert train(more_water, iterations=1, warm_start=policy).lower_bound_kind == "bound"
     load = replace(case.scenarios, load_mean_mw=0.5 * case.scenarios.load_mean_mw)
@@ -189,7 +190,7 @@ def test_cuts_of_another_study_give_an_estimate_from_then_on(tmp_path, ranks):
     assert (warm.lower_bound_kind, warm.gap_percent) == ("estimate", None)
     resumed = train(other, iterations=2, **resumed_from(tmp_path / "kept"))
     assert (resumed.lower_bound_kind, resumed.lower_bound_note) == ("estimate", warm.lower_bound_note)
-    stored = stored_policy(other, resumed.policy, resumed.history, resumed.seed, 1.0)
+    stored = with_fingerprint(resumed.policy, other)
     write_policy_directory(tmp_path / "later", stored)
     assert train(other, iterations=1, warm_start=tmp_path / "later").lower_bound_kind == "estimate"
 
@@ -198,7 +199,7 @@ def test_a_warm_started_run_can_be_resumed(tmp_path):
     case = study()
     first = train(case, iterations=3)
     policy = tmp_path / "policy"
-    write_policy_directory(policy, stored_policy(case, first.policy, first.history, first.seed, 1.0))
+    write_policy_directory(policy, with_fingerprint(first.policy, case))
     whole = train(case, iterations=5, warm_start=policy)
     train(case, iterations=2, warm_start=policy, **every(tmp_path / "kept"))
     resumed = train(case, iterations=5, **resumed_from(tmp_path / "kept"))
@@ -208,9 +209,7 @@ def test_a_warm_started_run_can_be_resumed(tmp_path):
 def test_a_warm_start_of_another_system_is_refused(tmp_path):
     case = study()
     first = train(case, iterations=2)
-    write_policy_directory(
-        tmp_path / "policy", stored_policy(case, first.policy, first.history, first.seed, 1.0)
-    )
+    write_policy_directory(tmp_path / "policy", with_fingerprint(first.policy, case))
     larger = cascade_study(hydros=4, thermals=3, passes=3, stages=5)
     with pytest.raises(ValidationError, match="does not know a state of the study"):
         train(larger, warm_start=tmp_path / "policy")

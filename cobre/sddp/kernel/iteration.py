@@ -4,7 +4,7 @@
     trial points of stage t, gather them into the pool -> lower bound on rank 0
 
 :func:`iterate` takes the communicator's jitclass and is compiled once for each backend: no branch on the
-backend is left in it. :mod:`cobre.sddp.entries` has a thin cached entry for each.
+backend is left in it. :mod:`cobre.sddp.entry` has a thin cached entry for each.
 
 An iteration makes 1 + (T - 1) collectives here; the driver gathers the reports of all ranks, with the lower
 bound, and whether to stop: 3 + (T - 1) in all.
