@@ -40,7 +40,7 @@ from cobre.sddp.costs import CostBreakdown, cost_breakdown, own_costs
 from cobre.sddp.entry import entry_of
 from cobre.sddp.failure import raise_failure
 from cobre.sddp.kernel import buffers as fields
-from cobre.sddp.kernel.draws import draw_passes
+from cobre.sddp.kernel.draws import draw_passes, draw_points
 from cobre.sddp.kernel.graph import graph_arrays
 from cobre.sddp.kernel.iteration import ITERATION_FAILED, ITERATION_OK
 from cobre.sddp.plan import TrainingPlan
@@ -237,6 +237,8 @@ class _Session:
     def _draw(self, iteration: int) -> None:
         seed = np.uint64(self.tree.seed)
         openings, rank = self.lp.num_openings, self.comm.rank
+        if len(self.sampler.fresh_stage):
+            draw_points(self.sampler, iteration)
         draw_passes(self.sampler, openings, self.graph, self.buffers, rank, seed, iteration)
 
     def run(self, on_iteration: OnIteration | None) -> TrainingResult:

@@ -31,9 +31,9 @@ from cobre.stochastic import (
     noise_length,
     prepare_forward,
     realise,
-    ziggurat,
 )
 from cobre.stochastic.correlation import symmetric_root
+from cobre.stochastic.noise import ziggurat
 from cobre.stochastic.noise.halton import first_primes
 from cobre.stochastic.par import InflowModel, LagDynamics, inflow_model
 

@@ -77,6 +77,15 @@ def _start(sampler, buffers, iteration, own_pass, forward_pass):
 
 
 @njit(cache=True, nogil=True)
+def draw_points(sampler_arrays, iteration):
+    """Draw the points that passes of an iteration (0-based) share; before :func:`draw_passes`.
+
+    A kernel of its own, because few studies draw fresh noise by a scheme: the others do not compile them.
+    """
+    prepare_forward(SamplerStruct(sampler_arrays), iteration + 1)
+
+
+@njit(cache=True, nogil=True)
 def draw_passes(sampler_arrays, num_openings, graph_arrays, buffer_arrays, rank, tree_seed, iteration):
     """Fill ``node_all``, ``opening_all``, ``noise_own`` and ``start_own`` for an iteration (0-based).
 
@@ -94,7 +103,6 @@ def draw_passes(sampler_arrays, num_openings, graph_arrays, buffer_arrays, rank,
     sampler, graph = SamplerStruct(sampler_arrays), GraphStruct(graph_arrays)
     buffers = BuffersStruct(buffer_arrays)
     _choose_paths(num_openings, graph, buffers, tree_seed, iteration)
-    prepare_forward(sampler, iteration + 1)
     first_pass = buffers.pass_start[rank]
     for own_pass in range(buffers.noise_own.shape[0]):
         forward_pass = first_pass + own_pass
