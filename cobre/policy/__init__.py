@@ -44,12 +44,18 @@ from cobre.policy.model import (
 from cobre.policy.protection import (
     PlannedWork,
     StoredWork,
+    described_work,
     objection,
     protected_work,
     source_digest,
     stored_work,
 )
-from cobre.policy.store.directory import read_checkpoint, read_policy_directory, write_policy_directory
+from cobre.policy.store.directory import (
+    StoredDirectory,
+    read_checkpoint,
+    read_policy_directory,
+    write_policy_directory,
+)
 from cobre.policy.visited import VisitedRows, VisitedStates
 from cobre.policy.warm_start import (
     Adaptation,
@@ -74,6 +80,7 @@ __all__ = [
     "Policy",
     "StartingBases",
     "StateEntry",
+    "StoredDirectory",
     "StoredWork",
     "Topic",
     "TransitionEntry",
@@ -85,6 +92,7 @@ __all__ = [
     "case_nodes",
     "case_transitions",
     "compatibility",
+    "described_work",
     "differences",
     "format_of",
     "from_flatbuffers",

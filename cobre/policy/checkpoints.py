@@ -19,14 +19,14 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from cobre.durable import output_errors, sync_directory
 from cobre.errors import OutputError, Problem, ValidationError
 from cobre.policy.model import CheckpointData
-from cobre.policy.store.directory import foreign_entries, remove_leftovers, verify_files, write_directory
+from cobre.policy.store.directory import StoredDirectory, foreign_entries, remove_leftovers, write_directory
 from cobre.policy.store.manifest import read_manifest
 
 LATEST: Final = "latest"
@@ -38,9 +38,10 @@ _NO_LOCKS: Final = frozenset({errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.ENO
 
 @dataclass(frozen=True)
 class FoundCheckpoint:
-    """The newest intact checkpoint, and what was wrong with newer ones."""
+    """The newest intact checkpoint, its files as they were read, and what was wrong with newer ones."""
 
     path: Path
+    directory: StoredDirectory = field(compare=False, repr=False)
     warnings: tuple[Problem, ...] = ()
 
 
@@ -90,21 +91,24 @@ def latest_checkpoint(root: Path) -> FoundCheckpoint | None:
     ValidationError
         When there are checkpoints, but none is intact.
     """
-    numbered: list[tuple[int, Path]] = []
+    numbered: list[tuple[int, Path, StoredDirectory]] = []
     unreadable: list[Problem] = []
     for path in _named(root):
         try:
-            numbered.append((read_manifest(path, verify=False).sequence, path))
+            directory = StoredDirectory(path, verify=False)
+            numbered.append((directory.manifest.sequence, path, directory))
         except ValidationError as error:
             unreadable += error.problems
     damages: list[Problem] = []
-    for _, path in sorted(numbered, reverse=True):
+    for _, path, directory in sorted(numbered, key=lambda entry: entry[:2], reverse=True):
         try:
-            verify_files(path)
+            directory.keep()
         except ValidationError as error:
+            directory.release()
             damages += error.problems
         else:
-            return FoundCheckpoint(path, tuple(_skipped(problem) for problem in (*damages, *unreadable)))
+            warnings = tuple(_skipped(problem) for problem in (*damages, *unreadable))
+            return FoundCheckpoint(path, directory, warnings)
     if damages or unreadable:
         raise ValidationError(
             [*damages, *unreadable], source=f"the checkpoints in {root}, none of which is intact"

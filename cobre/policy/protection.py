@@ -17,7 +17,7 @@ from pathlib import Path
 from cobre.errors import OutputError, Problem, ValidationError
 from cobre.policy.fingerprint import Fingerprint, differences
 from cobre.policy.store.directory import check_replaceable
-from cobre.policy.store.manifest import checkpointing_of, policy_of, read_manifest
+from cobre.policy.store.manifest import Manifest, checkpointing_of, policy_of, read_manifest
 
 KIND = "OutputProtected"
 _UNKNOWN = "unknown"
@@ -74,12 +74,22 @@ def stored_work(path: Path) -> StoredWork | None:
     """
     if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
         return None
-    manifest = read_manifest(path)
+    return described_work(read_manifest(path))
+
+
+def described_work(manifest: Manifest) -> StoredWork:
+    """Return what a manifest describes.
+
+    Raises
+    ------
+    ValidationError
+        When something is missing from it or of another type.
+    """
     known = policy_of(manifest)
     last_stage = known["nodes"][-1].stage_id
     loaded = any(node.loaded_cuts for node in known["nodes"] if node.stage_id != last_stage)
     return StoredWork(
-        path=path,
+        path=manifest.path.parent,
         iterations=known["completed_iterations"],
         fingerprint=known["fingerprint"],
         policy_sha256=str(manifest.document.get("policy_sha256")),

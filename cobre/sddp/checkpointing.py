@@ -1,15 +1,15 @@
-"""What training keeps on disk, and starts from: checkpoints, resuming, warm starts.
+"""What training keeps on disk, and goes on from: checkpoints.
 
 A checkpoint holds everything that later iterations depend on: the cut pool, the starting bases of all passes,
 what cut selection remembers and the visited states. Noise is a function of seed and iteration, and an LP one
 of template and active cuts, so nothing else is needed: a resumed run makes the same bytes as one that was
-never stopped, on any number of ranks. Rank 0 writes; every rank reads for itself.
+never stopped, on any number of ranks. Rank 0 writes, and reads for all: it sends the files to the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,16 +25,16 @@ from cobre.policy import (
     Fingerprint,
     Policy,
     StartingBases,
+    StoredDirectory,
     VisitedStates,
     history_columns,
     history_records,
-    read_checkpoint,
     with_fingerprint,
     write_checkpoint,
 )
 from cobre.sddp.kernel.buffers import IterationBuffers
 from cobre.sddp.progress import IterationRecord
-from cobre.sddp.ranks.agreement import failing_together
+from cobre.sddp.ranks.agreement import failing_together, files_of_root
 
 if TYPE_CHECKING:
     from cobre.sddp.rules.selection import CutSelector
@@ -55,8 +55,8 @@ class Storage:
         Directory of the checkpoints; ``None`` = none are written.
     schedule
         When they are written besides at the end; ``None`` = only then.
-    resume_from
-        Checkpoint that the run goes on from.
+    resume_from, opened
+        Checkpoint that the run goes on from, and its files where this process has read them already.
     loaded_before
         Cuts that a node of the run that is resumed had started with, at most.
     warm_start
@@ -74,6 +74,7 @@ class Storage:
     checkpoints: Path | None = None
     schedule: CheckpointOptions | None = None
     resume_from: Path | None = None
+    opened: StoredDirectory | None = field(default=None, compare=False, repr=False)
     loaded_before: int = 0
     warm_start: Path | None = None
     keep_last: int = KEEP_LAST
@@ -167,15 +168,28 @@ class Checkpointer:
     def restore(self) -> list[IterationRecord]:
         """Go on from the checkpoint that the run resumes; return its history, empty where there is none.
 
+        Collective: rank 0 reads each file once, and all ranks decode the same bytes.
+
         Raises
         ------
         ValidationError
-            When it is damaged, or holds more than the run may make.
+            On all ranks, when it is damaged, or holds more than the run may make.
         """
         path = self.storage.resume_from
         if path is None:
             return []
-        data = read_checkpoint(path)
+        files: dict[str, bytes] = {}
+        with failing_together(self.comm):
+            if self.comm.rank == 0:
+                directory = self.storage.opened or StoredDirectory(path)
+                files = directory.files()
+                directory.release()
+        stored = StoredDirectory(path, files=files_of_root(self.comm, files))
+        files.clear()
+        with failing_together(self.comm):
+            return self._go_on_from(stored.checkpoint(), path)
+
+    def _go_on_from(self, data: CheckpointData, path: Path) -> list[IterationRecord]:
         self._fill_pool(data.policy, path)
         own = len(self.buffers.pass_own)
         first = int(self.buffers.pass_start[self.comm.rank])

@@ -115,8 +115,7 @@ class _Session:
         require_same_study(comm, *self._study_facts())
         self.lower_bound_note = self._agreed_note()
         self._allocate(resources)
-        with failing_together(comm):
-            self.history = self.checkpointer.restore()
+        self.history = self.checkpointer.restore()
         if self.lower_bound_note is None and self.history and self.history[-1].lower_bound_kind == "estimate":
             self.lower_bound_note = FOREIGN_CUTS
         if self.storage.resume_from is not None:

@@ -1,11 +1,13 @@
 """Checkpoints, resuming and warm starts: the same bytes as a run that was never stopped."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from file_opens import counted_opens
 from kill_and_resume import try_often
 from studies import cascade_study, with_training
 
@@ -92,8 +94,15 @@ def test_the_deterministic_bound_goes_on_too(tmp_path):
     ]
 
 
-def resume_on_rank(comm: Communicator, root: Path) -> str:
-    return train(study("lml1"), communicator=comm, **resumed_from(root)).policy_sha256
+def opens_of_tables(opens: Counter[Path], checkpoint: Path) -> dict[str, int]:
+    """How often each table of a checkpoint was opened."""
+    return {path.name: opens[path] for path in checkpoint.rglob("*.parquet")}
+
+
+def resume_on_rank(comm: Communicator, root: Path, checkpoint: Path) -> tuple[str, dict[str, int]]:
+    with counted_opens() as opens:
+        digest = train(study("lml1"), communicator=comm, **resumed_from(root)).policy_sha256
+    return digest, opens_of_tables(opens, checkpoint)
 
 
 def train_on_rank(comm: Communicator, root: Path) -> str:
@@ -105,8 +114,25 @@ def test_the_number_of_ranks_may_change(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
     whole = train(study("lml1")).policy_sha256
     launch(train_on_rank, 2, args=(tmp_path,), timeout_s=250)
-    assert train(study("lml1"), **resumed_from(tmp_path)).policy_sha256 == whole
-    assert launch(resume_on_rank, 3, args=(tmp_path,), timeout_s=250) == [whole] * 3
+    found = latest_checkpoint(tmp_path / CHECKPOINTS)
+    results = launch(resume_on_rank, 3, args=(tmp_path, found.path), timeout_s=250)
+    assert [digest for digest, _ in results] == [whole] * 3
+    # One rank reads for all, each file once.
+    names = {path.name for path in found.path.rglob("*.parquet")}
+    assert {"cuts.parquet", "bases.parquet", "history.parquet"} < names
+    assert [opens for _, opens in results] == [dict.fromkeys(names, times) for times in (1, 0, 0)]
+
+
+def test_a_run_that_is_resumed_reads_each_file_once(tmp_path):
+    case = with_training(study(), upper_bound=UpperBoundOptions(enabled=True, interval_iterations=3))
+    train(case, iterations=4, **every(tmp_path, 4))
+    checkpoint = tmp_path / CHECKPOINTS / "checkpoint-000004"
+    with counted_opens() as opens:
+        resumed = train(case, iterations=6, **resumed_from(tmp_path))
+    assert resumed.policy_sha256 == train(case, iterations=6).policy_sha256
+    found = opens_of_tables(opens, checkpoint)
+    assert "states.parquet" in found
+    assert set(found.values()) == {1}
 
 
 def test_nothing_to_resume_from_is_an_error(tmp_path):

@@ -29,7 +29,7 @@ from cobre.policy.model import ARRAY_DTYPES, CheckpointData, Policy
 from cobre.policy.store import manifest as parts
 from cobre.policy.store import tables
 from cobre.policy.store.failures import damaged
-from cobre.policy.store.manifest import Manifest, read_file, read_manifest
+from cobre.policy.store.manifest import check_manifest, parse_manifest, read_file, read_manifest
 from cobre.policy.visited import VisitedRows
 
 _OWN_NAMES: Final = frozenset(
@@ -208,37 +208,66 @@ def read_policy_directory(path: Path, *, verify: bool = True) -> Policy:
     ValidationError
         When anything is missing, damaged, or of a newer format.
     """
-    return _Reader(path, verify).policy()
+    return StoredDirectory(path, verify=verify).policy()
 
 
 def read_checkpoint(path: Path, *, verify: bool = True) -> CheckpointData:
     """Read a checkpoint; see :func:`read_policy_directory`."""
-    return _Reader(path, verify).checkpoint()
+    return StoredDirectory(path, verify=verify).checkpoint()
 
 
-def verify_files(path: Path) -> Manifest:
-    """Check that every file of a policy directory is what its manifest says, without decoding any.
+class StoredDirectory:
+    """A policy directory or checkpoint, each of whose files is read once.
+
+    Parameters
+    ----------
+    verify
+        Whether digests are compared; shapes, types and ranges are always checked.
+    files
+        Contents of its files by name, the manifest among them, in place of those on disk.
 
     Raises
     ------
     ValidationError
-        Naming the first file that is not.
+        Here and in every method: when anything is missing, damaged, or of a newer format.
     """
-    reader = _Reader(path, verify=True)
-    for name in reader.manifest.files:
-        reader.content(name)
-    return reader.manifest
 
-
-class _Reader:
-    def __init__(self, path: Path, verify: bool) -> None:
+    def __init__(self, path: Path, *, verify: bool = True, files: Mapping[str, bytes] | None = None) -> None:
         self.path = Path(path)
         self.verify = verify
-        self.manifest = read_manifest(self.path, verify=verify)
+        self._kept: dict[str, bytes] = {}
+        self._given = dict(files or {})
+        if self._given:
+            self.manifest = parse_manifest(self.path, self._given.pop(parts.MANIFEST))
+        else:
+            self.manifest = read_manifest(self.path, verify=verify)
+
+    def keep(self) -> None:
+        """Read all files, check that they are what the manifest says, and keep them until they are used."""
+        if not self.verify:
+            check_manifest(self.manifest)
+            self.verify = True
+        for name in self.manifest.files:
+            if name not in self._kept:
+                self._kept[name] = self.content(name)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the contents of all files, the manifest among them, for a process that has no such disk."""
+        self.keep()
+        return {parts.MANIFEST: self.manifest.content, **self._kept}
+
+    def release(self) -> None:
+        """Forget what :meth:`keep` has read."""
+        self._kept.clear()
 
     def content(self, name: str) -> bytes:
+        """Return the content of a file, which is no longer kept then."""
+        if name in self._kept:
+            return self._kept.pop(name)
         entry = self.manifest.files[name]
-        content = read_file(self.path / name, size=entry.bytes)
+        content = self._given.pop(name, None)
+        if content is None:
+            content = read_file(self.path / name, size=entry.bytes)
         if self.verify and (found := hashlib.sha256(content).hexdigest()) != entry.sha256:
             raise damaged(
                 self.path / name,
@@ -246,7 +275,7 @@ class _Reader:
             )
         return content
 
-    def table(self, name: str, schema: pa.Schema, rows: int | None = None) -> pa.Table:
+    def _table(self, name: str, schema: pa.Schema, rows: int | None = None) -> pa.Table:
         if rows is None:
             rows = self._value(lambda document: int(document["files"][name]["rows"]))
         return tables.read_table(self.path / name, self.content(name), schema, rows)
@@ -258,12 +287,13 @@ class _Reader:
             raise damaged(self.manifest.path, f"is malformed: {error!r}") from error
 
     def policy(self) -> Policy:
+        """Decode the policy."""
         known = parts.policy_of(self.manifest)
         counts = parts.cut_counts(self.manifest)
         states = len(known["components"])
         activity = parts.text_map(self.manifest, "activity")
         schema = tables.cuts_schema(states, self._value(lambda _: tables.activity_names(activity)))
-        table = self.table(parts.CUTS, schema, sum(counts))
+        table = self._table(parts.CUTS, schema, sum(counts))
         node_ids = [node.id for node in known["nodes"]]
         cuts = tables.cuts_of(self.path / parts.CUTS, table, node_ids, counts, states)
         try:
@@ -278,6 +308,7 @@ class _Reader:
         return policy
 
     def checkpoint(self) -> CheckpointData:
+        """Decode a checkpoint."""
         if self.manifest.kind != "checkpoint":
             raise damaged(
                 self.path,
@@ -309,17 +340,17 @@ class _Reader:
     def _optional(self, name: str, schema: pa.Schema, rows: int | None = None) -> pa.Table:
         if name not in self.manifest.files:
             raise damaged(self.manifest.path, f"does not list {name}, which it speaks of")
-        return self.table(name, schema, rows)
+        return self._table(name, schema, rows)
 
     def _bases(self) -> StartingBases | None:
         if parts.BASES not in self.manifest.files:
             return None
-        return tables.bases_of(self.table(parts.BASES, tables.BASES_SCHEMA))
+        return tables.bases_of(self._table(parts.BASES, tables.BASES_SCHEMA))
 
     def _states(self, states: int) -> VisitedRows | None:
         if parts.STATES not in self.manifest.files:
             return None
-        return tables.states_of(self.table(parts.STATES, tables.states_schema(states)), states)
+        return tables.states_of(self._table(parts.STATES, tables.states_schema(states)), states)
 
     def _arrays(self) -> dict[str, NDArray[np.generic]]:
         found = {}

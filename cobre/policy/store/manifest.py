@@ -13,7 +13,7 @@ import re
 import socket
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -54,11 +54,12 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest whose shape was checked; ``document`` holds all of it."""
+    """A manifest whose shape was checked; ``document`` holds all of it, ``content`` its bytes."""
 
     path: Path
     document: Mapping[str, Any]
     files: Mapping[str, FileEntry]
+    content: bytes = field(repr=False)
 
     @property
     def kind(self) -> Kind:
@@ -137,8 +138,21 @@ def read_manifest(directory: Path, *, verify: bool = True) -> Manifest:
     ValidationError
         When it is not there, not of this format, of a newer version, or not what its digest says.
     """
+    manifest = parse_manifest(directory, read_file(directory / MANIFEST, largest=_LARGEST_MANIFEST))
+    if verify:
+        check_manifest(manifest)
+    return manifest
+
+
+def parse_manifest(directory: Path, content: bytes) -> Manifest:
+    """Return the manifest of a directory from its bytes; its digest is not compared.
+
+    Raises
+    ------
+    ValidationError
+        When it is not of this format, or of a newer version.
+    """
     path = directory / MANIFEST
-    content = read_file(path, largest=_LARGEST_MANIFEST)
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -157,8 +171,6 @@ def read_manifest(directory: Path, *, verify: bool = True) -> Manifest:
             "UnsupportedVersion",
             f"use the version of cobre that wrote it ({document.get('cobre_version')}), or a later one",
         )
-    if verify:
-        _check_digest(directory, content)
     try:
         if document["kind"] not in ("policy", "checkpoint"):
             raise ValueError(f"the kind is {document['kind']!r}")
@@ -168,16 +180,23 @@ def read_manifest(directory: Path, *, verify: bool = True) -> Manifest:
             raise ValueError(f"{CUTS} is not among its files")
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(path, error) from error
-    return Manifest(path, document, files)
+    return Manifest(path, document, files, content)
 
 
-def _check_digest(directory: Path, content: bytes) -> None:
-    path = directory / MANIFEST_DIGEST
+def check_manifest(manifest: Manifest) -> None:
+    """Compare a manifest with the digest beside it.
+
+    Raises
+    ------
+    ValidationError
+        When they differ.
+    """
+    path = manifest.path.with_name(MANIFEST_DIGEST)
     stored = read_file(path, largest=4096).decode("ascii", "replace").split()
-    found = hashlib.sha256(content).hexdigest()
+    found = hashlib.sha256(manifest.content).hexdigest()
     if stored != [found, MANIFEST]:
         raise damaged(
-            directory / MANIFEST,
+            manifest.path,
             f"was changed or damaged: its SHA-256 is {found}, {path.name} says otherwise",
         )
 

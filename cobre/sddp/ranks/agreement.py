@@ -20,6 +20,7 @@ from cobre.errors import CobreError, OutputError, Problem, SolverError, Validati
 
 _LONGEST_TEXT_BYTES = 1 << 20
 _LONGEST_SHORT_MESSAGE = 1000
+_LARGEST_PART_BYTES = 1 << 28
 _PLACE = ("stage", "iteration", "scenario", "opening", "solver_status")
 
 
@@ -72,6 +73,25 @@ def gather_texts(comm: Communicator, text: str) -> list[str]:
 def text_of_root(comm: Communicator, text: str) -> str:
     """Return the text of rank 0; collective."""
     return gather_texts(comm, text if comm.rank == 0 else "")[0]
+
+
+def files_of_root(comm: Communicator, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files, by name, of rank 0; collective."""
+    if comm.size == 1:
+        return dict(files)
+    sizes: dict[str, int] = json.loads(text_of_root(comm, json.dumps({n: len(c) for n, c in files.items()})))
+    return {name: _bytes_of_root(comm, files.get(name, b""), size) for name, size in sizes.items()}
+
+
+def _bytes_of_root(comm: Communicator, content: bytes, size: int) -> bytes:
+    received = np.empty(size, np.uint8)
+    counts, starts = np.zeros(comm.size, np.int64), np.zeros(comm.size, np.int64)
+    for start in range(0, size, _LARGEST_PART_BYTES):
+        part = received[start : start + _LARGEST_PART_BYTES]
+        counts[0] = starts[1:] = len(part)
+        own = bytearray(content[start : start + len(part)]) if comm.rank == 0 else bytearray()
+        comm.allgatherv(np.frombuffer(own, np.uint8), part, counts, starts)
+    return received.tobytes()
 
 
 @contextmanager
