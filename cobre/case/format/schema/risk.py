@@ -88,6 +88,8 @@ def _without_titles(schema: Any) -> Any:
 class _RiskField:
     """Validates an entry of the format and gives the measure that it means."""
 
+    members: tuple[type[FormatModel], ...] = (_ENTRY,)
+
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return handler.generate_schema(
             Annotated[_ENTRY | None, BeforeValidator(_check_shape), AfterValidator(_measure)]
