@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from cobre.comm.config import TcpConfig
 from cobre.comm.status import COLLECTIVE_FAILED, CORRUPTED, DIVERGED, OK, PEER_DIED, TIMED_OUT, new_detail
+from cobre.comm.tcp import communicator as tcp
 from cobre.comm.tcp import engine
 from cobre.comm.tcp.alarm import REASON, new_alarm
-from cobre.comm.tcp.communicator import communicator as tcp
 from cobre.comm.tcp.handshake import (
     ACK_BYTES,
     HELLO_BYTES,

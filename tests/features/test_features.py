@@ -8,10 +8,10 @@ from pathlib import Path
 import power_features
 import pytest
 import water_features
-from feature_files import Builder, Feature, write_files
+from builders.case_files import Builder, Feature, write_files
+from builders.realisations import realised_inflow
+from builders.rich_case import rich_files
 from oracle import Opening, optimum
-from realisations import realised_inflow
-from rich_case import rich_files
 
 import cobre.case
 import cobre.sddp

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.shared_cases import reference_bound, shared_cases
 from case_files import INFLOW, LOAD, Json, constant_productivity, limits, plant, smallest_case, write_case
 from extensive_form import solve_extensive_form
-from shared_cases import reference_bound, shared_cases
 
 HAND_DERIVED = {
     "d01-thermal-dispatch": Fraction(182500),

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from builders.shared_cases import reference_bound, shared_cases
 from extensive_form import solve_extensive_form
 from numpy.typing import NDArray
-from shared_cases import reference_bound, shared_cases
 
 import cobre.case
 from cobre.stochastic import build_opening_tree

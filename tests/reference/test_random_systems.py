@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from builders.random_case import write_random_case
 from check_case import drawn_openings
 from extensive_form import solve_extensive_form
-from random_case import write_random_case
 
 import cobre.case
 import cobre.sddp

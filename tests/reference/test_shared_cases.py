@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from builders.shared_cases import reference_bound, shared_cases
 from check_case import drawn_openings
 from extensive_form import solve_extensive_form
-from shared_cases import reference_bound, shared_cases
 
 import cobre.case
 import cobre.sddp

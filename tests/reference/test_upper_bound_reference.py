@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from builders.random_case import write_random_case
+from builders.shared_cases import shared_cases
 from check_case import drawn_openings
 from extensive_form import solve_extensive_form
-from random_case import write_random_case
-from shared_cases import shared_cases
 
 import cobre.case
 import cobre.sddp

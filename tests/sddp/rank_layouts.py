@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from studies import cascade_study
+from builders.studies import cascade_study
 
 from cobre.comm import create_communicator
 from cobre.sddp import train

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.studies import cascade_study
 from numba import njit
-from studies import cascade_study
 
 from cobre.native import cache_directory, inner_kernel
 from cobre.sddp import train
@@ -32,7 +32,7 @@ from cobre.sddp.kernel.iteration import (
 TESTS = Path(__file__).resolve().parents[1]
 REPORT = """
 import json, sys
-from studies import cascade_study
+from builders.studies import cascade_study
 from cobre.native import kernel_cache_stats
 from cobre.sddp import train
 from cobre.sddp.entries.local import iterate_local

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders.studies import cascade_study, with_training
 from kill_and_resume import try_often
-from studies import cascade_study, with_training
 
 from cobre.case.model import Case, CheckpointOptions, CutSelection, UpperBoundOptions
 from cobre.comm import Communicator

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.studies import cascade_study, with_training
 from rank_layouts import identity, small_cases, train_cases, train_different_cases
-from studies import cascade_study, with_training
 
 import cobre
 from cobre.comm.launch import launch

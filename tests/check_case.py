@@ -9,13 +9,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from builders.realisations import realised_inflow
 from extensive_form import Openings, solve_extensive_form
 
 import cobre.case
 from cobre.stochastic import build_opening_tree
-
-sys.path.append(str(Path(__file__).parents[1]))  # as a script this file sees its own directory only
-from realisations import realised_inflow
 
 
 def drawn_openings(case_dir: Path) -> Openings:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from builders.random_case import random_case_files
 from case_files import write_case
 from check_case import drawn_openings
 from extensive_form import solve_extensive_form
-from random_case import random_case_files
 
 import cobre.case
 import cobre.sddp
