@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders.studies import cascade_study
 from policy_records import END, make_manifest, make_pool
-from studies import cascade_study
 
 from cobre.case.model import Hydro, PolicyOptions, PostStudyStage
 from cobre.errors import CobreError, ValidationError

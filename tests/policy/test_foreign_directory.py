@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from studies import cascade_study, with_training
+from builders.studies import cascade_study, with_training
 
 from cobre.case.model import Case, PolicyGraph, PolicyNode, PolicyOptions, Transition
 from cobre.case.model.horizon import chain_graph

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.studies import cascade_study
 from stored import node, policy, same, storage
-from studies import cascade_study
 
 from cobre.case.model import Case, PolicyOptions
 from cobre.errors import OutputError, ValidationError

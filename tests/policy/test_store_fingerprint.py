@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from studies import cascade_study
+from builders.studies import cascade_study
 
 from cobre.case import load
 from cobre.case.model import (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from builders.shared_cases import reference_bound, shared_cases
 from oracle import optimum
-from shared_cases import reference_bound, shared_cases
 
 import cobre.case
 import cobre.sddp

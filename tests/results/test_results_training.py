@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from builders.studies import cascade_study
 from rich.console import Console
-from studies import cascade_study
 
 import cobre
 from cobre.cli.train_report import result_data, show_result

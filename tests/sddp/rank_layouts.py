@@ -6,7 +6,7 @@ import json
 import sys
 from itertools import pairwise
 
-from studies import cascade_study, dry_and_wet, with_training
+from builders.studies import cascade_study, dry_and_wet, with_training
 
 from cobre.comm import create_communicator
 from cobre.comm.tcp.engine import SEQUENCE

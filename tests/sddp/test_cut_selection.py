@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
+from builders.studies import cascade_study, with_training
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from studies import cascade_study, with_training
 
 from cobre.case.model import CutSelection
 from cobre.lp import StateLayout, build_templates

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.studies import cascade_study
 from numba import njit
-from studies import cascade_study
 
 from cobre.comm.local import LocalKernel
 from cobre.native import cache_directory, function_over, inner_kernel
@@ -34,7 +34,7 @@ from cobre.sddp.kernel.iteration import (
 TESTS = Path(__file__).resolve().parents[1]
 REPORT = """
 import json, sys
-from studies import cascade_study
+from builders.studies import cascade_study
 from cobre.comm.local import LocalKernel
 from cobre.native import function_over, kernel_cache_stats
 from cobre.sddp import train

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse
-from studies import cascade_study, dry_and_wet, with_training
+from builders.studies import cascade_study, dry_and_wet, with_training
 
 from cobre.case.model import Case, PolicyGraph, PolicyNode, RiskMeasure, Transition
 from cobre.errors import CobreError, ValidationError

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders.studies import cascade_study, with_training
 from file_opens import counted_opens
 from kill_and_resume import try_often
-from studies import cascade_study, with_training
 
 from cobre.case.model import Case, CheckpointOptions, CutSelection, UpperBoundOptions
 from cobre.comm import Communicator

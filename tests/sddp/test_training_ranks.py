@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.studies import cascade_study, with_training
 from rank_layouts import (
     collectives_of_iterations,
     identity,
@@ -21,7 +22,6 @@ from rank_layouts import (
     train_cases,
     train_different_cases,
 )
-from studies import cascade_study, with_training
 
 import cobre
 from cobre.comm.launch import launch

@@ -11,8 +11,8 @@ import noise_oracle as oracle
 import numpy as np
 import pytest
 import rank_functions
+from builders.small_cases import make_case, make_stage
 from scipy.stats import qmc
-from small_cases import make_case, make_stage
 
 import cobre.case
 from cobre.case.model import (

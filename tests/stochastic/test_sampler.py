@@ -8,9 +8,9 @@ import struct
 import noise_oracle as oracle
 import numpy as np
 import pytest
+from builders.small_cases import make_case, make_stage
 from numba import njit
 from scipy.stats import kstest
-from small_cases import make_case, make_stage
 from test_correlation import correlated, inflow_group, random_correlation
 from test_opening_sources import (
     MONTHS,

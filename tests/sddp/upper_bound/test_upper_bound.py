@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from studies import cascade_study, dry_study, with_training
+from builders.studies import cascade_study, dry_study, with_training
 from upper_bound_ranks import bound_of
 
 from cobre.case.model import Case, RiskMeasure, UpperBoundOptions

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from studies import cascade_study
+from builders.studies import cascade_study
 
 from cobre.lp import StateLayout, build_templates
 from cobre.policy.visited import VisitedStates

@@ -3,9 +3,7 @@
 import datetime
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from par_cases import (
+from builders.par_cases import (
     MONTHS,
     MONTHS_AND_QUARTERS,
     WEEKS,
@@ -20,6 +18,8 @@ from par_cases import (
     pre_study,
     week_stages,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cobre.case.model import Season, SeasonMap
 from cobre.case.periods import study_calendar

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from par_cases import (
+from builders.par_cases import (
     MONTHS,
     MONTHS_AND_QUARTERS,
     make_case,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from par_cases import (
+from builders.par_cases import (
     constant_phi,
     make_case,
     memories,

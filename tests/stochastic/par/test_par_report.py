@@ -3,7 +3,7 @@
 import datetime
 
 import numpy as np
-from par_cases import MONTHS_AND_QUARTERS, make_case, make_stage, month_stages, past_months
+from builders.par_cases import MONTHS_AND_QUARTERS, make_case, make_stage, month_stages, past_months
 from test_par_estimation import as_history, simulate
 
 from cobre.case.model import Season, SeasonMap

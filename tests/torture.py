@@ -1,6 +1,6 @@
 """Random systems with numbers far apart: costs, units of costs, sizes; and what training makes of them.
 
-``python tests/reference/torture.py FIRST LAST`` runs a range of seeds and prints what is above its optimum.
+``python tests/torture.py FIRST LAST`` runs a range of seeds and prints what is above its optimum.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from case_files import write_case
-from check_case import drawn_openings
-from extensive_form import solve_extensive_form
-from random_case import random_case_files
+from builders.case_files import write_files
+from builders.random_case import random_case_files
+from builders.realisations import drawn_openings
+from oracle import optimum
 
 import cobre.case
 import cobre.sddp
@@ -77,11 +77,11 @@ def write_torture_case(directory: Path, seed: int) -> Path:
     if rng.random() < 0.5:
         files["config.json"]["modeling"]["cost_scale_factor"] = float(common * 10.0 ** rng.uniform(-6.0, 9.0))
     size = 10.0 ** float(rng.uniform(-4.0, 4.0)) if rng.random() < 0.5 else 1.0
-    return write_case(directory, {name: _resized(content, size) for name, content in files.items()})
+    return write_files(directory, {name: _resized(content, size) for name, content in files.items()})
 
 
 def _resized(content: Any, size: float) -> Any:
-    """Multiply everything in MW, m3/s and hm3; rows of statistics are (id, stage id, mean, deviation)."""
+    """Multiply everything in MW, m3/s and hm3."""
     if isinstance(content, dict):
         return {
             key: value * size
@@ -91,23 +91,21 @@ def _resized(content: Any, size: float) -> Any:
         }
     if isinstance(content, list):
         return [_resized(item, size) for item in content]
-    if isinstance(content, tuple):
-        entity, stage, mean, deviation = content
-        return entity, stage, mean * size, deviation * size
     return content
 
 
 def judge(path: Path) -> Verdict:
     """Train a system and solve its extensive form."""
     try:
-        result = cobre.sddp.train(cobre.case.load(path))
+        case = cobre.case.load(path)
+        result = cobre.sddp.train(case)
     except CobreError as error:
         return Verdict(np.nan, (), np.nan, error)
     units = [10.0**power for power in range(-12, 13, 3)]
-    optimum = solve_extensive_form(path, drawn_openings(path), units)
+    best = optimum(path, drawn_openings(case), cost_units=units)
     bound = result.deterministic_bound
     return Verdict(
-        optimum,
+        best,
         tuple(record.lower_bound for record in result.history),
         np.inf if bound is None else bound.value,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from feature_files import (
+from builders.case_files import (
     INFLOW,
     LOAD,
     START,

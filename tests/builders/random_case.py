@@ -7,19 +7,35 @@ negative inflow is either bought, truncated or too unlikely to occur (method ``n
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from case_files import INFLOW, LOAD, START, Json, limits, smallest_case, write_case
+
+from builders.case_files import (
+    INFLOW,
+    LOAD,
+    START,
+    Files,
+    Json,
+    bus,
+    inflow_row,
+    limits,
+    line,
+    load_row,
+    smallest,
+    thermal,
+    write_files,
+)
 
 
 def write_random_case(directory: Path, seed: int) -> Path:
     """Write the system of ``seed`` (a function of the seed alone)."""
-    return write_case(directory, random_case_files(seed))
+    return write_files(directory, random_case_files(seed))
 
 
-def random_case_files(seed: int) -> Json:
-    """Return the files of the system of ``seed``, as :func:`case_files.write_case` takes them."""
+def random_case_files(seed: int) -> Files:
+    """Return the files of the system of ``seed``."""
     draw = _Draw(seed)
     rng = draw.rng
     stages = _stages(draw)
@@ -29,15 +45,20 @@ def random_case_files(seed: int) -> Json:
     method = str(rng.choice(["none", "penalty", "truncation", "truncation_with_penalty"]))
     hydros = _hydros(draw, hydro_ids, bus_ids)
 
-    files = smallest_case([], [])
+    files = smallest([])
     files["config.json"]["training"] = {
         "tree_seed": int(rng.integers(1, 10_000)),
         "selection": {"method": "sampled", "forward_passes": 6},
         "stopping_rules": [{"type": "iteration_limit", "limit": 60}],
     }
     files["config.json"]["modeling"]["inflow_non_negativity"]["method"] = method
-    files["penalties.json"]["hydro"]["turbined_cost"] = draw.number(0.0, 0.2)
-    files["penalties.json"]["hydro"]["outflow_violation_below_cost"] = draw.number(5.0, 300.0)
+    files["penalties.json"]["hydro"].update(
+        diversion_cost=0.5,
+        turbined_cost=draw.number(0.0, 0.2),
+        storage_violation_below_cost=5000.0,
+        filling_target_violation_cost=5000.0,
+        outflow_violation_below_cost=draw.number(5.0, 300.0),
+    )
     files["stages.json"] = {"policy_graph": _policy_graph(draw, stage_ids), "stages": draw.shuffled(stages)}
     files["initial_conditions.json"]["storage"] = [_initial(draw, hydro) for hydro in hydros]
     files["system/buses.json"]["buses"] = [_bus(draw, bus_id) for bus_id in bus_ids]
@@ -47,8 +68,8 @@ def random_case_files(seed: int) -> Json:
     models = [_production(draw, hydro_id, stage_ids) for hydro_id in hydro_ids]
     files["system/hydro_production_models.json"]["production_models"] = models
     deviation = 0.12 if method == "none" else 1.2
-    files[INFLOW] = draw.stats(hydro_ids, stage_ids, (2.0, 50.0), deviation)
-    files[LOAD] = draw.stats(bus_ids, stage_ids, (10.0, 110.0), 0.5 if draw.maybe(0.4) else 0.0)
+    files[INFLOW] = draw.stats(inflow_row, hydro_ids, stage_ids, (2.0, 50.0), deviation)
+    files[LOAD] = draw.stats(load_row, bus_ids, stage_ids, (10.0, 110.0), 0.5 if draw.maybe(0.4) else 0.0)
     if draw.maybe(0.6):
         files["scenarios/load_factors.json"] = {"load_factors": _load_factors(draw, bus_ids, stages)}
     return files
@@ -71,14 +92,20 @@ class _Draw:
         return [rows[i] for i in self.rng.permutation(len(rows))]
 
     def stats(
-        self, ids: list[int], stage_ids: list[int], mean: tuple[float, float], deviation: float
-    ) -> list[tuple[int, int, float, float]]:
+        self,
+        row: Callable[[int, int, float, float], Json],
+        ids: list[int],
+        stage_ids: list[int],
+        mean: tuple[float, float],
+        deviation: float,
+    ) -> list[Json]:
         rows = []
         for entity in ids:
             for stage in stage_ids:
                 value = self.number(*mean)
-                rows.append((entity, stage, value, round(value * deviation * float(self.rng.random()), 3)))
-        return [rows[i] for i in self.rng.permutation(len(rows))]
+                std = round(value * deviation * float(self.rng.random()), 3)
+                rows.append(row(entity, stage, value, std))
+        return self.shuffled(rows)
 
 
 def _stages(draw: _Draw) -> list[Json]:
@@ -118,14 +145,14 @@ def _policy_graph(draw: _Draw, stage_ids: list[int]) -> Json:
 
 
 def _bus(draw: _Draw, bus_id: int) -> Json:
-    bus: Json = {"id": bus_id, "name": f"bus {bus_id}", "operational_start_date": START}
+    entry = bus(bus_id)
     if draw.maybe(0.5):
         first = draw.number(200.0, 500.0)
-        bus["deficit_segments"] = [
+        entry["deficit_segments"] = [
             {"depth_mw": draw.number(2.0, 15.0), "cost": first},
             {"depth_mw": None, "cost": first + draw.number(100.0, 2000.0)},
         ]
-    return bus
+    return entry
 
 
 def _lines(draw: _Draw, bus_ids: list[int]) -> list[Json]:
@@ -134,33 +161,25 @@ def _lines(draw: _Draw, bus_ids: list[int]) -> list[Json]:
         for target in bus_ids:
             if source == target or not draw.maybe(0.6):
                 continue
-            line: Json = {
-                "id": len(lines),
-                "name": f"line {len(lines)}",
-                "operational_start_date": START,
-                "source_bus_id": source,
-                "target_bus_id": target,
-                "capacity": {"direct_mw": draw.number(0.0, 60.0), "reverse_mw": draw.number(0.0, 60.0)},
-            }
+            capacity = {"direct_mw": draw.number(0.0, 60.0), "reverse_mw": draw.number(0.0, 60.0)}
+            entry = line(len(lines), source, target, 0.0, capacity=capacity)
             if draw.maybe(0.5):
-                line["exchange_cost"] = draw.number(0.1, 5.0)
-            lines.append(line)
+                entry["exchange_cost"] = draw.number(0.1, 5.0)
+            lines.append(entry)
     return draw.shuffled(lines)
 
 
 def _thermals(draw: _Draw, bus_ids: list[int]) -> list[Json]:
     return [
-        {
-            "id": plant_id,
-            "name": f"thermal {plant_id}",
-            "operational_start_date": START,
-            "bus_id": int(draw.rng.choice(bus_ids)),
-            "cost_per_mwh": draw.number(10.0, 190.0),
-            "generation": {
+        thermal(
+            plant_id,
+            bus_id=int(draw.rng.choice(bus_ids)),
+            cost=draw.number(10.0, 190.0),
+            generation={
                 "min_mw": draw.number(0.0, 5.0) if draw.maybe(0.3) else 0.0,
                 "max_mw": draw.number(5.0, 60.0),
             },
-        }
+        )
         for plant_id in draw.ids(int(draw.rng.integers(2, 7)))
     ]
 
@@ -179,7 +198,7 @@ def _hydros(draw: _Draw, hydro_ids: list[int], bus_ids: list[int]) -> list[Json]
                 "bus_id": int(draw.rng.choice(bus_ids)),
             }
             groups.append({**group, **limits(max_mw, max_m3s, min_mw, min_m3s)})
-        total = {key: sum(group[key] for group in groups) for key in limits(0.0, 0.0)}
+        total = {key: sum(group[key] for group in groups) for key in limits()}
         low = draw.number(0.0, 40.0) if draw.maybe(0.5) else 0.0
         size = 0.0 if draw.maybe(0.25) else draw.number(20.0, 300.0)
         outflow: Json = {"min_outflow_m3s": draw.number(1.0, 25.0) if draw.maybe(0.4) else 0.0}

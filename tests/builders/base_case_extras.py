@@ -1,10 +1,10 @@
-"""Optional files that go with the base case of :mod:`case_builder`: one of each registry and bound."""
+"""Optional files that go with the base case of :mod:`builders.base_case`: one of each registry and bound."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from case_builder import SINCE
+from builders.base_case import SINCE
 
 NCS = "system/non_controllable_sources.json"
 PUMPING = "system/pumping_stations.json"
@@ -157,5 +157,5 @@ def tables() -> dict[str, Any]:
 
 
 def rich_files() -> dict[str, Any]:
-    """Return all of them, as ``extra`` of :func:`case_builder.write_case`."""
+    """Return all of them, as ``extra`` of :func:`builders.base_case.write_case`."""
     return {**registries(), **tables()}
