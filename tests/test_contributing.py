@@ -38,6 +38,7 @@ def apply(file: Path, change: str) -> None:
 def test_worked_example(tmp_path: Path, check: str) -> None:
     section = section_of(check)
     shutil.copytree(ROOT / "cobre", tmp_path / "cobre", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     for name, code in blocks(section, "python", "file"):
         assert not (tmp_path / name).exists()
         (tmp_path / name).write_text(code, encoding="utf-8")
@@ -48,7 +49,7 @@ def test_worked_example(tmp_path: Path, check: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     finished = subprocess.run(
         [sys.executable, "-c", located],
-        cwd=ROOT,
+        cwd=tmp_path,
         env=environment,
         capture_output=True,
         text=True,
