@@ -87,7 +87,7 @@ def further_keys(config: ConfigFile) -> dict[str, Any]:
         else:
             yield path, value
 
-    return dict(leaves(config.model_dump(), ""))
+    return dict(leaves(config.model_dump(serialize_as_any=True), ""))
 
 
 def resolve_training(config: ConfigFile) -> TrainingOptions:

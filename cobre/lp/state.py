@@ -5,7 +5,7 @@
     in_transit  hm3 released by a plant with travel time that reach the plant below j stages later
     commitment  MW that a thermal plant has been told to deliver j stages later
 
-and what the modules of :mod:`cobre.lp.entities` carry, such as MWh in batteries (``battery_energy``).
+and what the modules of :mod:`cobre.lp.entities` carry.
 
 An outgoing component with offset j speaks of stage t + j, an incoming one of stage t - 1 + j. What cannot
 matter any more (arrivals after the end of the study) is held at 0.

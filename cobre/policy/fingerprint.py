@@ -270,7 +270,7 @@ def _topics(case: Case) -> Iterator[tuple[str, Any, dict[str, Any]]]:
         yield section, len(items), {}
         owners = [_label(section, item, place) for place, item in enumerate(items)]
         for name in type(items[0]).model_fields:
-            if name not in _SKIPPED_FIELDS:
+            if name not in (*_SKIPPED_FIELDS, "operational_start_date"):
                 column = [getattr(item, name) for item in items]
                 yield f"{section}.{name}", column, _parts(column, owners)
 

@@ -22,6 +22,10 @@ def assert_same(one: Any, other: Any) -> None:
     if isinstance(one, np.ndarray):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key, value in one.items():
+            assert_same(value, other[key])
     elif isinstance(one, tuple):
         for left, right in zip(one, other, strict=True):
             assert_same(left, right)

@@ -16,6 +16,7 @@ import pytest
 from builders.studies import cascade_study
 
 from cobre.case import load
+from cobre.case.format.schema.config import Modeling
 from cobre.case.model import (
     Case,
     CheckpointOptions,
@@ -121,10 +122,46 @@ def test_every_field_of_every_part_counts(case: Case) -> None:
     known = set(case_fingerprint(case).topics)
     for section in ("stages", "hydros", "thermals", "buses", "lines", "stage_data", "training", "scenarios"):
         part = getattr(case, section)
-        names = {f.name for f in dataclasses.fields(part[0] if isinstance(part, tuple) else part)}
+        fields = dataclasses.fields(part[0] if isinstance(part, tuple) else part)
+        names = {f.name for f in fields if "extension" not in f.metadata}
         left_out = {name for name in names if f"{section}.{name}" not in known}
         stopping = {"iteration_limit", "stopping_rules", "stopping_mode", "upper_bound"}
         assert left_out == ({"name"} | stopping) & names
+
+
+def test_entities_of_an_extension_count_where_there_are_some() -> None:
+    case = load(EXAMPLES / "battery")
+    assert not any("batter" in topic for topic in case_fingerprint(cascade_study()).topics)
+
+    def edited(**keys: Any) -> Case:
+        editor = case.edit()
+        editor["system/batteries.json"]["batteries"][0].update(keys)
+        return editor.build()
+
+    assert topics(case, edited(name="other", operational_start_date="1999-01-01")) == []
+    assert topics(case, edited(initial_energy_mwh=90.0)) == ["batteries.initial_energy_mwh"]
+    limits = ["batteries.max_charge_mw", "stage_data.extensions"]
+    assert topics(case, edited(max_charge_mw=30.0)) == limits
+    assert (
+        "batteries: 1 in the stored policy, 2"
+        in differences(
+            case_fingerprint(case),
+            case_fingerprint(replace(case, extensions={"batteries": case.extensions["batteries"] * 2})),
+        )[0].message
+    )
+
+
+def test_a_config_key_that_no_option_holds_counts() -> None:
+    class Later(Modeling):
+        momentum: float | None = None
+        """For the test."""
+
+    case = load(EXAMPLES / "thermal-merit-order")
+    config = case.config
+    assert config is not None
+    later = replace(case, config=config.model_copy(update={"modeling": Later(momentum=0.5)}))
+    assert topics(case, later) == ["config.modeling.momentum"]
+    assert (later.option("modeling.momentum"), case.option("modeling.cost_scale_factor")) == (0.5, None)
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ class Case:
     extensions: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def entities(self, kind: type[_Entity]) -> tuple[_Entity, ...]:
-        """Return the entities of a type that is an extension, such as ``case.entities(Battery)``, by id."""
+        """Return the entities of a type that is an extension, given by the model of its entries, by id."""
         from cobre.case.catalogue import type_of
 
         return self.extensions.get(type_of(kind).attribute, ())

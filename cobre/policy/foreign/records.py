@@ -17,7 +17,7 @@ NO_DATE: Final = -(2**31)
 NO_ID: Final = -1
 NO_SEASONS: Final = 255
 NOT_IN_FORMAT: Final = -1
-"""Kind of components that the format has no number for, such as the energy in a battery; never stored."""
+"""Kind of components that the format has no number for; never stored."""
 
 
 class SlotKind(IntEnum):
