@@ -82,12 +82,14 @@ _libc = bind_library(
         "write": _address(_int, _address, _address),
         "rename": _int(_address, _address),
         "link": _int(_address, _address),
+        "unlink": _int(_address),
         "access": _int(_address, _int),
         "flock": _int(_int, _int),
     },
 )
 _open, _close, _read, _write = _libc.open, _libc.close, _libc.read, _libc.write
-_rename, _link, _access, _flock = _libc.rename, _libc.link, _libc.access, _libc.flock
+_rename, _link, _unlink = _libc.rename, _libc.link, _libc.unlink
+_access, _flock = _libc.access, _libc.flock
 
 _TO_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 _TO_READ = os.O_RDONLY | os.O_CLOEXEC
@@ -162,6 +164,7 @@ def _give_up(state, paths, operation, reason, peer, third):
     state[HEADER + 2] = third
     if _put(state, paths, 0, 0) == 0:
         _link(_path(state, paths, NEW), _path(state, paths, ABORT))  # fails if another gave up before
+        _unlink(_path(state, paths, NEW))  # what is written next must not change it
     state[4] = third
     return fail(state, COLLECTIVE_FAILED, operation, 0, peer, reason)
 

@@ -67,7 +67,10 @@ class Place:
         new = self.directory / f"new.{self._rank}"
         with contextlib.suppress(OSError):  # they notice that this process has left
             new.write_bytes(words.tobytes())
-            os.link(new, self.directory / "abort")
+            try:
+                os.link(new, self.directory / "abort")
+            finally:
+                new.unlink()
 
     def leave(self) -> None:
         """Give the place back; whoever finds no other rank there removes the directory. Harmless twice."""
