@@ -31,6 +31,13 @@ class KernelBackend(str, enum.Enum):
     MPI = "mpi"
 
 
+class PolicyFormat(str, enum.Enum):
+    """Formats of policy directories."""
+
+    COBRE = "cobre"
+    COBRE_RS = "cobre-rs"
+
+
 class TemplateName(str, enum.Enum):
     """Cases that ``cobre init`` can write."""
 
