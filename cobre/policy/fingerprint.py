@@ -158,10 +158,17 @@ def with_fingerprint(policy: Policy, case: Case) -> Policy:
     return dataclasses.replace(policy, fingerprint=study_fingerprint(case))
 
 
-def differences(old: Fingerprint, new: Fingerprint) -> list[Problem]:
+def differences(
+    old: Fingerprint, new: Fingerprint, names: tuple[str, str] = ("the stored policy", "this study")
+) -> list[Problem]:
     """Return what two studies differ in, one problem for each topic; none when they are the same.
 
-    Where entities or stages came or went, that is told once, not for each of their fields.
+    Where entities or stages came or went, that is reported once, not for each of their fields.
+
+    Parameters
+    ----------
+    names
+        What messages call the two.
     """
     changed = {
         name
@@ -180,7 +187,7 @@ def differences(old: Fingerprint, new: Fingerprint) -> list[Problem]:
             context["stored"] = before.value
         if after is not None and after.scalar:
             context["value"] = after.value
-        found.append(Problem("PolicyIncompatible", _difference(name, before, after), context))
+        found.append(Problem("PolicyIncompatible", _difference(name, before, after, names), context))
     return found
 
 
@@ -225,22 +232,27 @@ def require_same(old: Fingerprint, new: Fingerprint, source: str) -> None:
         )
 
 
-def _difference(name: str, before: Topic | None, after: Topic | None) -> str:
+def _difference(name: str, before: Topic | None, after: Topic | None, names: tuple[str, str]) -> str:
+    old, new = names
     section, _, part = name.partition(".")
     known = _WORDS.get(section, section.replace("_", " "))
     words = f"{known} ({part})" if part else known
     if before is None:
-        return f"{words}: this study has it, but the stored policy knows nothing of it"
+        return f"{words}: {new} has it, but {old} knows nothing of it"
     if after is None:
-        return f"{words}: the stored policy knows it, but this study does not have it"
+        return f"{words}: {old} knows it, but {new} does not have it"
     if before.scalar and after.scalar:
-        return f"{words}: {before.value!r} in the stored policy, {after.value!r} in this study"
+        return f"{words}: {before.value!r} in {old}, {after.value!r} in {new}"
     only_old = [label for label in before.parts if label not in after.parts]
     only_new = [label for label in after.parts if label not in before.parts]
     changed = _changed_parts(before, after)
     places = [
         f"{what} {_listed(labels)}"
-        for what, labels in (("differs at", changed), ("only stored:", only_old), ("only here:", only_new))
+        for what, labels in (
+            ("differs at", changed),
+            (f"only in {old}:", only_old),
+            (f"only in {new}:", only_new),
+        )
         if labels
     ]
     return f"{words}: {'; '.join(places) or 'differs'}"

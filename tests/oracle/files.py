@@ -26,6 +26,7 @@ BOUNDS = ("thermal", "hydro", "hydro_unit_group", "line", "pumping", "contract",
 MODELLED = {
     *("config.json", "penalties.json", "stages.json", "initial_conditions.json", "post_study_stages.json"),
     *REGISTRIES.values(),
+    "constraints/battery_bounds.parquet",
     *("system/hydro_production_models.json", "system/hydro_energy_productivity.parquet"),
     *("system/fpha_hyperplanes.parquet", "system/hydro_geometry.parquet", "system/tailrace_curves.parquet"),
     *("scenarios/inflow_seasonal_stats.parquet", "scenarios/load_seasonal_stats.parquet"),

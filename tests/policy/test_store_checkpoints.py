@@ -222,8 +222,8 @@ def test_killed_writers_leave_an_intact_checkpoint(tmp_path: Path) -> None:
         iteration = stored.policy.completed_iterations
         assert iteration >= reached
         assert same(stored, checkpoint(iteration, seed=iteration, nodes=4, passes=20, hydros=40))
-        kept = [name for name in names(tmp_path) if not name.startswith((".", "latest"))]
-        assert len(kept) <= 3 + 1  # the oldest may be there still
+        # A writer that is killed before it removes the oldest leaves one more.
+        assert len([name for name in names(tmp_path) if not name.startswith((".", "latest"))]) <= 4
         assert (tmp_path / "latest").resolve().is_dir()
         reached = iteration
     assert kills_inside > 0, "no writer was killed while it wrote"

@@ -208,7 +208,7 @@ def test_an_entity_more_is_told_once(case: Case) -> None:
     found = differences(case_fingerprint(case), case_fingerprint(more))
     assert [problem.context["topic"] for problem in found] == ["thermals", "thermals.id"]
     assert found[0].message == "thermals: 4 in the stored policy, 5 in this study"
-    assert found[1].message.endswith("only here: thermal 77")
+    assert found[1].message.endswith("only in this study: thermal 77")
 
 
 def test_a_stage_less_is_told_once(case: Case) -> None:
