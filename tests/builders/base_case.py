@@ -9,14 +9,13 @@ place of the content. JSON files are dicts; Parquet files are dicts of columns (
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from builders.case_files import write_files
 from cobre.case import check
 from cobre.errors import Problem
 
@@ -234,10 +233,10 @@ def write_case(path: Path, extra: Mapping[str, Any] | None = None, **changes: An
         files[name] = _apply(change, files[name])
     contents = {PATHS[name]: content for name, content in files.items()}
     path.mkdir(parents=True, exist_ok=True)
-    for relative, content in {**contents, **(extra or {})}.items():
-        if content is not None:
-            _write(path / relative, content)
-    return path
+    contents |= extra or {}
+    return write_files(
+        path, {name: _typed(name, part) for name, part in contents.items() if part is not None}
+    )
 
 
 def _apply(change: Any, content: Any) -> Any:
@@ -247,19 +246,11 @@ def _apply(change: Any, content: Any) -> Any:
     return content
 
 
-def _write(file: Path, content: Any) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(content, bytes):
-        file.write_bytes(content)
-    elif isinstance(content, str):
-        file.write_text(content, encoding="utf-8")
-    elif isinstance(content, pa.Table):
-        pq.write_table(content, file, compression="zstd")
-    elif file.suffix == ".parquet":
-        arrays = {name: pa.array(column, COLUMN_TYPES.get(name)) for name, column in content.items()}
-        pq.write_table(pa.table(arrays), file, compression="zstd")
-    else:
-        file.write_text(json.dumps(content), encoding="utf-8")
+def _typed(name: str, content: Any) -> Any:
+    """Columns of a Parquet file as a table; those whose type is not known here have that of their values."""
+    if not name.endswith(".parquet") or not isinstance(content, dict):
+        return content
+    return pa.table({key: pa.array(column, COLUMN_TYPES.get(key)) for key, column in content.items()})
 
 
 def errors_of(path: Path) -> list[Problem]:

@@ -1,12 +1,13 @@
 """A smallest case as plain data that features are added to, and how to write it.
 
-Contents are JSON by file name; a Parquet file is a list of rows, whose column types follow from their names.
+Contents are JSON by file name; a Parquet file is a list of rows or a dict of columns, whose types follow from
+their names, or a pyarrow table. Text and bytes are written as they are.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,17 +59,24 @@ def write_files(directory: Path, files: Files) -> Path:
     for name, content in files.items():
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        if name.endswith(".parquet"):
-            pq.write_table(table(content), path, compression="zstd")
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        elif isinstance(content, str):
+            path.write_text(content, encoding="utf-8")
+        elif name.endswith(".parquet"):
+            rows = content if isinstance(content, pa.Table) else table(content)
+            pq.write_table(rows, path, compression="zstd")
         else:
             path.write_text(json.dumps(content), encoding="utf-8")
     return directory
 
 
-def table(rows: list[Json]) -> pa.Table:
-    """Rows as a table; a key that a row lacks is null there."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return pa.table({name: pa.array([row.get(name) for row in rows], _type(name)) for name in names})
+def table(content: list[Json] | Mapping[str, Any]) -> pa.Table:
+    """Rows or columns as a table; a key that a row lacks is null there."""
+    if isinstance(content, Mapping):
+        return pa.table({name: pa.array(column, _type(name)) for name, column in content.items()})
+    names = list(dict.fromkeys(name for row in content for name in row))
+    return pa.table({name: pa.array([row.get(name) for row in content], _type(name)) for name in names})
 
 
 def _type(name: str) -> pa.DataType:

@@ -1,19 +1,20 @@
 """A synthetic case of any size with a file of nearly every kind, for measurements.
 
-``python tests/case/large_case.py DIR --hydros 1000 --stages 120`` writes one; then ``cobre validate DIR``.
+``PYTHONPATH=tests python -m builders.large_case DIR --hydros 1000 --stages 120`` writes one; then
+``cobre validate DIR``.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+
+from builders.case_files import write_files
 
 SINCE = "1900-01-01"
 BLOCKS = (("PEAK", 0.15), ("DAY", 0.45), ("NIGHT", 0.4))
@@ -239,14 +240,7 @@ def _penalties() -> dict[str, Any]:
 
 def write_large(path: Path, **size: Any) -> Path:
     """Write such a case and return its directory."""
-    for name, document in large_documents(**size).items():
-        file = path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(document, pa.Table):
-            pq.write_table(document, file, compression="zstd")
-        else:
-            file.write_text(json.dumps(document), encoding="utf-8")
-    return path
+    return write_files(path, large_documents(**size))
 
 
 if __name__ == "__main__":

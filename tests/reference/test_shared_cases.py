@@ -19,7 +19,12 @@ DETERMINISTIC = [
     "d02-single-hydro",
     "d03-two-hydro-cascade",
     "d04-transmission",
+    "d06-fpha-variable-head",
+    "d08-evaporation",
     "d09-multi-deficit",
+    "d11-water-withdrawal",
+    "d13-generic-constraint",
+    "d15-non-controllable-source",
     "d20-operational-violations",
     "d24-productivity-override",
     "d25-discount-rate",
@@ -33,6 +38,8 @@ def test_lower_bound_of_deterministic_cases(name: str) -> None:
     result = cobre.sddp.train(case)
     assert result.lower_bound == pytest.approx(reference_bound(name), rel=1e-9)
     best = optimum(path, drawn_openings(case))
+    assert best == pytest.approx(reference_bound(name), rel=1e-10)
+    assert best == pytest.approx(optimum(path), rel=1e-12)
     assert result.lower_bound == pytest.approx(best, rel=1e-9)
     assert max(record.lower_bound for record in result.history) <= best * (1 + 1e-9)
 

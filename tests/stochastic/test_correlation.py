@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from builders.small_cases import make_case, make_stage
+from builders.scenario_studies import make_case, make_stage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import sqrtm

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from builders.small_cases import make_case, make_stage
+from builders.scenario_studies import make_case, make_stage
 from noise_oracle import Pcg64, Ziggurat, opening_seed
 
 from cobre.errors import ValidationError

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders.small_cases import make_case, make_stage
+from builders.scenario_studies import make_case, make_stage
 from builders.uncertain_cases import estimated_documents, synthetic_documents
 
 import cobre.case

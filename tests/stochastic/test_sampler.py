@@ -8,7 +8,7 @@ import struct
 import noise_oracle as oracle
 import numpy as np
 import pytest
-from builders.small_cases import make_case, make_stage
+from builders.scenario_studies import make_case, make_stage
 from numba import njit
 from scipy.stats import kstest
 from test_correlation import correlated, inflow_group, random_correlation

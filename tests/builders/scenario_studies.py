@@ -1,4 +1,4 @@
-"""Studies with inflow models, put together from the model's dataclasses."""
+"""Studies put together from the model's dataclasses of which uncertainty alone matters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,12 @@ from numpy.typing import NDArray
 from cobre.case.model import (
     AnnualComponent,
     Block,
+    Bus,
     Case,
+    DeficitSegment,
     Hydro,
     InflowHistory,
+    InflowMethod,
     PreStudyStats,
     Season,
     SeasonMap,
@@ -50,22 +54,31 @@ def month_start(year: int, number: int) -> datetime.date:
     return datetime.date(year + (number - 1) // 12, (number - 1) % 12 + 1, 1)
 
 
-def make_stage(id: int, start: datetime.date, end: datetime.date, season: int | None) -> Stage:
-    hours = 24.0 * (end - start).days
+def stage_between(
+    id: int, start: datetime.date, end: datetime.date, season: int | None, num_openings: int = 1
+) -> Stage:
     return Stage(
         id=id,
         start_date=start,
         end_date=end,
         season_id=season,
-        blocks=(Block(0, "all", hours),),
-        num_openings=1,
+        blocks=(Block(0, "all", 24.0 * (end - start).days),),
+        num_openings=num_openings,
         discount_factor=1.0,
     )
 
 
+def make_stage(
+    id: int, num_openings: int, season_id: int | None = None, year: int = 2024, month: int = 1
+) -> Stage:
+    """Return a stage of 28 days from the first of a month."""
+    start = datetime.date(year, month, 1)
+    return stage_between(id, start, start + datetime.timedelta(days=28), season_id, num_openings)
+
+
 def month_stages(count: int, year: int = 2024, first: int = 1) -> list[Stage]:
     return [
-        make_stage(n, month_start(year, first + n), month_start(year, first + n + 1), (first + n - 1) % 12)
+        stage_between(n, month_start(year, first + n), month_start(year, first + n + 1), (first + n - 1) % 12)
         for n in range(count)
     ]
 
@@ -76,7 +89,7 @@ def week_stages(count: int, start: str, season: int | None = None) -> list[Stage
     for n in range(count):
         begin = day(start) + datetime.timedelta(days=7 * n)
         month = begin.month - 1 if season is None else season
-        stages.append(make_stage(n, begin, begin + datetime.timedelta(days=7), month))
+        stages.append(stage_between(n, begin, begin + datetime.timedelta(days=7), month))
     return stages
 
 
@@ -119,10 +132,15 @@ def pre_study(
 def make_case(
     stages: Sequence[Stage],
     *,
-    seasons: SeasonMap | None = MONTHS,
     hydro_ids: Sequence[int] = (0,),
-    mean: object = 100.0,
-    std: object = 10.0,
+    bus_ids: Sequence[int] = (0,),
+    inflow_mean: object = 100.0,
+    inflow_std: object = 10.0,
+    load_mean: object = 50.0,
+    load_std: object = 0.0,
+    inflow_method: InflowMethod = "penalty",
+    tree_seed: int = 42,
+    seasons: SeasonMap | None = None,
     phi: NDArray[np.float64] | None = None,
     annual: AnnualComponent | None = None,
     recent: Sequence[Window] = (),
@@ -130,20 +148,28 @@ def make_case(
     before: PreStudyStats | None = None,
     has_stats: bool = True,
 ) -> Case:
-    shape = (len(stages), len(hydro_ids))
+    """Return a study; statistics broadcast to (stage, entity)."""
 
-    def table(value: object) -> NDArray[np.float64]:
-        return np.array(np.broadcast_to(np.asarray(value, np.float64), shape))
+    def table(value: object, width: int) -> NDArray[np.float64]:
+        return np.array(np.broadcast_to(np.asarray(value, np.float64), (len(stages), width)))
 
-    none = np.zeros((len(stages), 0))
     plain = scenarios(
-        inflow_mean_m3s=table(mean), inflow_std_m3s=table(std), load_mean_mw=none, load_std_mw=none
+        inflow_mean_m3s=table(inflow_mean, len(hydro_ids)),
+        inflow_std_m3s=table(inflow_std, len(hydro_ids)),
+        load_mean_mw=table(load_mean, len(bus_ids)),
+        load_std_mw=table(load_std, len(bus_ids)),
     )
     return Case(
         path=Path("small"),
-        training=TrainingOptions(42, 1, 1, "penalty", None),
+        training=TrainingOptions(
+            tree_seed=tree_seed,
+            forward_passes=1,
+            iteration_limit=1,
+            inflow_method=inflow_method,
+            cost_scale_factor=None,
+        ),
         stages=tuple(stages),
-        buses=(),
+        buses=tuple(Bus(id, f"bus {id}", (DeficitSegment(None, 1000.0),)) for id in bus_ids),
         lines=(),
         thermals=(),
         graph=chain_graph(len(stages)),
@@ -151,7 +177,7 @@ def make_case(
             Hydro(id=id, name=f"H{id}", downstream_id=None, unit_groups=(), initial_storage_hm3=0.0)
             for id in hydro_ids
         ),
-        stage_data=(stage_data(1, hydros=len(hydro_ids), groups=0, buses=0),) * len(stages),
+        stage_data=(stage_data(1, hydros=len(hydro_ids), groups=0, buses=len(bus_ids)),) * len(stages),
         production=constant_production(len(stages), [1.0] * len(hydro_ids)),
         scenarios=replace(
             plain,
@@ -166,6 +192,18 @@ def make_case(
         generic=((),) * len(stages),
         seasons=seasons,
     )
+
+
+def seasonal_case(
+    stages: Sequence[Stage],
+    *,
+    seasons: SeasonMap | None = MONTHS,
+    mean: object = 100.0,
+    std: object = 10.0,
+    **more: Any,
+) -> Case:
+    """Return a study of inflows with seasons and without load."""
+    return make_case(stages, bus_ids=(), seasons=seasons, inflow_mean=mean, inflow_std=std, **more)
 
 
 def constant_phi(stages: int, *coefficients: float, hydros: int = 1) -> NDArray[np.float64]:
