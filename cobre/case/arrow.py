@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import EXTENSIONS
 from cobre.case.model import (
     HYDRO_PENALTIES,
     AnticipatedDelivery,
@@ -98,6 +99,10 @@ def _entities(case: Case) -> dict[str, pa.Table]:
         "non_controllables": _records(NonControllable, case.non_controllables),
         "pumping_stations": _records(PumpingStation, case.pumping_stations),
         "contracts": _records(Contract, case.contracts),
+        **{
+            name: pa.Table.from_pylist([item.model_dump() for item in items])
+            for name, items in case.extensions.items()
+        },
     }
 
 
@@ -187,6 +192,11 @@ def _values(case: Case) -> dict[str, pa.Table]:
         names.get(kind, f"{kind}_limits"): _by_block(case, ids[kind], columns)
         for kind, columns in _LIMITS.items()
     }
+    for kind in EXTENSIONS:
+        items = case.extensions.get(kind.attribute)
+        if items and kind.limits:
+            own = {kind.id_column: [item.id for item in items]}
+            tables[f"{kind.name}_limits"] = _by_block(case, own, [limit.field for limit in kind.limits])
     tables["hydro_stages"] = _hydro_stages(case)
     return tables
 
@@ -214,8 +224,13 @@ def _by_block(case: Case, ids: dict[str, list[int]], columns: Sequence[str]) -> 
         own = np.array(of, np.int32)
         table[name] = each(lambda stage, _, own=own: np.repeat(own, len(stage.blocks)))  # type: ignore[misc]
     for name in columns:
-        table[name] = each(lambda stage, data, name=name: spread(getattr(data, name), stage))  # type: ignore[misc]
+        table[name] = each(lambda stage, data, name=name: spread(_limit(data, name), stage))  # type: ignore[misc]
     return pa.table(table)
+
+
+def _limit(data: StageData, name: str) -> NDArray[Any]:
+    values: NDArray[Any] = data.extensions[name] if name in data.extensions else getattr(data, name)
+    return values
 
 
 def _hydro_stages(case: Case) -> pa.Table:

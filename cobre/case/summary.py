@@ -179,6 +179,7 @@ def summarize(case: Case) -> CaseSummary:
             "non_controllable_sources": len(case.non_controllables),
             "pumping_stations": len(case.pumping_stations),
             "contracts": len(case.contracts),
+            **{name: len(items) for name, items in case.extensions.items()},
         },
         stages=len(case.stages),
         first_day=case.stages[0].start_date.isoformat(),

@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from cobre._version import __version__
 from cobre.cli import help_texts, synthetic
-from cobre.cli.choices import TemplateName
+from cobre.cli.choices import PolicyFormat, TemplateName
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import run_command
@@ -376,6 +376,88 @@ def _schema(
     return run_command("schema", view, lambda outcome: schema_command(directory, outcome))
 
 
+_policy_app = typer.Typer(name="policy", cls=_Group, help=help_texts.POLICY, epilog=help_texts.EXIT_CODES)
+app.add_typer(_policy_app)
+_policy_command = partial(_policy_app.command, cls=_Command)
+
+PolicyArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A policy directory or checkpoint, of cobre or cobre-rs.")
+]
+PolicyCaseOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--case", metavar="CASE", help="The case of the study; files of cobre-rs cannot do without."
+    ),
+]
+
+
+@_policy_command(
+    "show",
+    help=help_texts.POLICY_SHOW,
+    epilog="Examples:\n\ncobre policy show results/policy\n\n"
+    "cobre policy show results/checkpoints/latest --output-format json\n\n" + help_texts.EXIT_CODES,
+)
+def _policy_show(
+    directory: PolicyArgument,
+    output_format: FormatOption = OutputFormat.HUMAN,
+    quiet: QuietOption = False,
+) -> int:
+    """Run ``cobre policy show``."""
+    from cobre.cli.policy import show_command
+
+    view = make_view("policy show", output_format, quiet=quiet)
+    return run_command("policy show", view, lambda outcome: show_command(directory, outcome))
+
+
+@_policy_command(
+    "convert",
+    help=help_texts.POLICY_CONVERT,
+    epilog="Examples:\n\ncobre policy convert results/policy for-cobre-rs --to cobre-rs --case CASE\n\n"
+    "cobre policy convert theirs/policy ours --to cobre --case CASE\n\n"
+    "cobre policy convert results/checkpoints/latest policy-so-far --to cobre\n\n" + help_texts.EXIT_CODES,
+)
+def _policy_convert(
+    directory: PolicyArgument,
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="Where the new directory goes.")],
+    to: Annotated[PolicyFormat, typer.Option("--to", help="The format to write.")],
+    case: PolicyCaseOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a policy that OUT holds.")] = False,
+    output_format: FormatOption = OutputFormat.HUMAN,
+    quiet: QuietOption = False,
+    warnings: WarningsOption = WarningDetail.GROUPED,
+) -> int:
+    """Run ``cobre policy convert``."""
+    from cobre.cli.policy import convert_command
+
+    view = make_view("policy convert", output_format, quiet=quiet, warnings=warnings)
+    return run_command(
+        "policy convert",
+        view,
+        lambda outcome: convert_command(directory, target, to.value, case, outcome, force=force),
+    )
+
+
+@_policy_command(
+    "compare",
+    help=help_texts.POLICY_COMPARE,
+    epilog="Examples:\n\ncobre policy compare results/policy other/policy\n\n"
+    "cobre policy compare ours/policy theirs/policy --case CASE\n\n"
+    + help_texts.EXIT_CODES.replace("130 stopped", "5 the policies differ; 130 stopped"),
+)
+def _policy_compare(
+    one: Annotated[Path, typer.Argument(metavar="A", help="A policy directory or checkpoint.")],
+    other: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
+    case: PolicyCaseOption = None,
+    output_format: FormatOption = OutputFormat.HUMAN,
+    quiet: QuietOption = False,
+) -> int:
+    """Run ``cobre policy compare``."""
+    from cobre.cli.policy import compare_command
+
+    view = make_view("policy compare", output_format, quiet=quiet)
+    return run_command("policy compare", view, lambda outcome: compare_command(one, other, case, outcome))
+
+
 @_command("warmup", help=help_texts.WARMUP, epilog=help_texts.EXIT_CODES)
 def _warmup(
     backend: Annotated[
@@ -497,8 +579,7 @@ def _interruptible() -> Iterator[None]:
 
 def _usage_error(given: Sequence[str], program: str, error: Any) -> int:
     """Show an error in the arguments in the format they ask for, as far as that can be told."""
-    names = {command.name for command in app.registered_commands}
-    command = next((word for word in given if word in names), "")
+    command = _command_of(given)
     option = getattr(getattr(error, "param", None), "opts", None) or getattr(error, "option_name", None)
     outcome = Outcome(command)
     if not given and error.ctx is not None:
@@ -517,6 +598,18 @@ def _usage_error(given: Sequence[str], program: str, error: Any) -> int:
     )
     make_view(command, _requested_format(given)).finish(outcome)
     return int(outcome.exit_code)
+
+
+def _command_of(given: Sequence[str]) -> str:
+    """Return the command, such as ``train`` or ``policy show``, as far as the arguments name one."""
+    names = {command.name for command in app.registered_commands}
+    groups = {"policy": {command.name for command in _policy_app.registered_commands}}
+    for word, follower in pairwise([*given, ""]):
+        if word in names:
+            return word
+        if word in groups:
+            return f"{word} {follower}" if follower in groups[word] else word
+    return ""
 
 
 def _place(given: Sequence[str], names: Sequence[str]) -> dict[str, str]:

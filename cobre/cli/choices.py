@@ -5,6 +5,13 @@ from __future__ import annotations
 import enum
 
 
+class PolicyFormat(str, enum.Enum):
+    """Formats of policy directories."""
+
+    COBRE = "cobre"
+    COBRE_RS = "cobre-rs"
+
+
 class TemplateName(str, enum.Enum):
     """Cases that ``cobre init`` can write."""
 

@@ -7,6 +7,8 @@ repeatedly, every module of the package from which one of these imports, at the 
 - anything of a module that works with Numba or defines tuples or enumerations, which kernels read by field;
 - a constant (a name in capitals) of any module, since constants are compiled into the code.
 
+A package that calls ``members_of`` (:mod:`cobre.rules`) stands for all of its modules.
+
 Names that a package hands on are followed to the module that defines them. Drivers, readers and the command
 line are no part of any kernel: an edit there recompiles nothing.
 """
@@ -29,6 +31,7 @@ _IMPORT = re.compile(
     rf"^from {_MODULE} import (?:\(([^)]*)\)|([^\n(]+))|^import {_MODULE}",
     re.MULTILINE,
 )
+_MEMBERS = re.compile(r"\bin members_of\(")
 _IN_KERNELS = re.compile(r"\b(?:numba|llvmlite|inner_kernel|array_struct|NamedTuple|IntEnum|IntFlag)\b")
 
 
@@ -98,7 +101,8 @@ def kernel_sources(file: Path) -> frozenset[Path]:
 @functools.cache
 def _imported(file: Path) -> tuple[Path, ...]:
     sources = (_definition(module, name) for module, name in _top_level_imports(file))
-    return tuple(path for path, in_kernels in sources if in_kernels)
+    members = sorted(file.parent.glob("*.py")) if _MEMBERS.search(_text(file)) else []
+    return (*(path for path, in_kernels in sources if in_kernels), *members)
 
 
 def _definition(module: str, name: str) -> tuple[Path, bool]:

@@ -238,7 +238,7 @@ def _write(plan: TrainingPlan, result: TrainingResult, began: datetime.datetime)
         kept = kept_instead(plan, result.iterations)
         if kept is not None:
             return replace(result, warnings=(*result.warnings, kept))
-        write_training(plan.output, plan.case, result, began, _now(), result.status, plan.storage)
+        write_training(plan.output, plan.case, result, began, _now(), result.status)
         if plan.case.exports.stochastic:
             write_stochastic(plan.output, plan.case.stochastic())
     except OutputError as error:

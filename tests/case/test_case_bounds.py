@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from case_builder import errors_of, only, pick, warnings_of, write_case
-from rich_files import bounds, overrides, registries, rich_files
+from builders.base_case import errors_of, only, pick, warnings_of, write_case
+from builders.base_case_extras import bounds, overrides, registries, rich_files
 
 from cobre.case import Case, check, load
 
@@ -136,7 +136,8 @@ def test_order_of_directional_costs(
 
 def test_arrays_are_read_only_and_contiguous(case: Case) -> None:
     for data in case.stage_data:
-        for name, array in vars(data).items():
+        arrays = {name: value for name, value in vars(data).items() if name != "extensions"}
+        for name, array in (arrays | data.extensions).items():
             assert array.flags.c_contiguous, name
             assert not array.flags.writeable, name
 

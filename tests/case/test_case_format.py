@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from case_builder import write_case
+from builders.base_case import write_case
+from builders.base_case_extras import rich_files
 from json_schema import faults
-from rich_files import rich_files
 
 import cobre.case
 from cobre.case.format import PARQUET_FILES, describe, layout, schema_paths
 from cobre.case.format.descriptions import JSON_FILES
-from cobre.case.format.schema.base import FormatModel
+from cobre.fields import FormatModel
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 UNITS = {

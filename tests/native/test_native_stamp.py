@@ -82,7 +82,8 @@ def test_command_line_and_readers_are_no_part_of_the_iteration():
     assert package / "sddp" / "kernel" / "iteration.py" in sources
     assert package / "lp" / "engine.py" in sources
     rooms = {path.relative_to(package).parts[0] for path in sources}
-    assert rooms <= {"native", "comm", "lp", "sddp", "stochastic"}
+    assert rooms <= {"native", "comm", "rules", "lp", "sddp", "stochastic"}
+    assert package / "rules" / "risk" / "entropic.py" in sources  # found, not imported by name
 
 
 def test_digest_depends_on_names_and_contents(tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
-from guide_cases import DOCS, EXAMPLES, write
+from builders.guide_cases import DOCS, EXAMPLES, write
 
 import cobre.case
 import cobre.sddp
@@ -23,8 +23,8 @@ from cobre.case.format.schema import (
     stages,
     system,
 )
-from cobre.case.format.schema.base import FormatModel
 from cobre.case.generic.catalogue import BY_NAME
+from cobre.fields import FormatModel
 
 GUIDE = (DOCS / "case-format.md").read_text(encoding="utf-8")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.production import check_evaporation, check_needs, entity_of, fpha_source
 from cobre.case.format import layout
 from cobre.case.format.documents import CaseDocuments
@@ -28,6 +29,7 @@ from cobre.case.model import EvaporationModel, FitQuality, ProductionModel
 from cobre.case.problems import Reporter
 from cobre.hydro.energy import EnergyData
 from cobre.hydro.evaporation import linear_evaporation, month_shares
+from cobre.hydro.fpha import without_rounding
 from cobre.hydro.geometry import GeometryCurve
 from cobre.hydro.head import GRAVITY_MW, Head
 from cobre.hydro.linear_head import head_planes, productivity_slope
@@ -82,12 +84,12 @@ def resolve_hydro_models(files: CaseDocuments, sources: Sources, reporter: Repor
     """
     tables = read_hydro_tables(files, sources, reporter)
     choices = choose_models(sources, tables, reporter)
-    stages = sorted((stage for stage in sources.stages.items if stage.id >= 0), key=lambda stage: stage.id)
+    stages = by_id(stage for stage in sources.stages.items if stage.id >= 0)
     if sources.stages.ids is not None:
         stage_ids = [number for number in sorted(sources.stages.id_set) if number >= 0]
         for choice in choices:
             check_needs(choice, tables, stage_ids, reporter)
-    for plant in sorted(sources.hydros.items, key=lambda item: item.id):
+    for plant in by_id(sources.hydros.items):
         check_evaporation(plant, tables, reporter)
     if reporter.errors or sources.hydros.ids is None:
         return None
@@ -298,6 +300,9 @@ class _Builder:
                     planes = given.get(stage_id, given.get(None, planes))
                 elif head is not None:
                     planes, quality = self.fitter.fit(plant, part.fpha_config, head, stage_id)
+                planes = without_rounding(
+                    planes, plant.reservoir.max_storage_hm3, plant.generation.max_turbined_m3s
+                )
                 self.fitter.check_idle(plant, planes, stage_id)
             self.planes[planes_key] = (_frozen(planes), quality)
         model = ProductionModel(part.model, productivity, *self.planes[planes_key])

@@ -68,6 +68,8 @@ def train_on_ranks(
     WorkerError
         When a rank fails; ``inner`` is what it raised.
     """
+    if plan.storage.opened is not None:  # of no use to the ranks, which get the plan without it
+        plan.storage.opened.release()
     try:
         results = launch(
             _train_rank,
