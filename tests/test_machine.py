@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from studies import cascade_study
+from builders.studies import cascade_study
 
 import cobre
 from cobre import machine

@@ -31,7 +31,7 @@ def stochastic_command(case_path: Path, output: Path | None, outcome: Outcome) -
     """
     check_process()
     from cobre.case import check
-    from cobre.results.directories import choose_output
+    from cobre.output import choose_output
 
     case, errors, warnings = check(case_path)
     outcome.warnings += warnings

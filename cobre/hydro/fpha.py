@@ -29,6 +29,9 @@ FloatArray = NDArray[np.float64]
 _SPILL_POINTS = 9
 """Spillages at which the slope in spillage is fitted."""
 
+_ROUNDING = 1.0e-12
+"""Share of a plant's power below which what a coefficient adds is rounding."""
+
 
 @dataclass(frozen=True)
 class FitWindow:
@@ -129,6 +132,21 @@ def fit_planes(function: ProductionFunction, window: FitWindow) -> PlaneFit:
         raise ArithmeticError("the planes are not finite")
     planes = planes[np.lexsort((planes[:, 1], -planes[:, 2]))]
     return PlaneFit(planes, alpha, *deviation(planes, at, exact), float(exact.mean()))
+
+
+def without_rounding(planes: FloatArray, high_hm3: float, max_turbined_m3s: float) -> FloatArray:
+    """Return the planes with coefficients of 0 where rounding is all that they add to the power.
+
+    Such a coefficient (1e-18 where 0 is meant) would ruin the scaling of every LP that it is in.
+
+    Parameters
+    ----------
+    high_hm3, max_turbined_m3s
+        Largest storage and turbined flow of the plant; spillage counts up to twice that flow.
+    """
+    reach = np.array([1.0, max(high_hm3, 1.0), max(max_turbined_m3s, 1.0), 2.0 * max(max_turbined_m3s, 1.0)])
+    adds = np.abs(planes) * reach
+    return np.where(adds <= _ROUNDING * adds.max(initial=0.0), 0.0, planes)
 
 
 def deviation(planes: FloatArray, at: FloatArray, exact: FloatArray) -> tuple[float, float]:

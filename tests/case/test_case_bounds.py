@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from case_builder import errors_of, only, pick, warnings_of, write_case
-from rich_files import bounds, overrides, registries, rich_files
+from builders.base_case import errors_of, only, pick, warnings_of, write_case
+from builders.base_case_extras import bounds, overrides, registries, rich_files
 
 from cobre.case import Case, check, load
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from case_builder import errors_of, only, pick, warnings_of, write_case
+from builders.base_case import errors_of, only, pick, warnings_of, write_case
 from test_case_fields import put
 
 from cobre.case import load

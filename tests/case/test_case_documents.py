@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from case_builder import PATHS, base_files, write_case
+from builders.base_case import PATHS, base_files, write_case
+from builders.base_case_extras import rich_files
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from rich_files import rich_files
 from test_case_loader import assert_same
 from test_case_mutations_time import write_rich
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from case_builder import PATHS, errors_of, only, pick, warnings_of, write_case
+from builders.base_case import PATHS, errors_of, only, pick, warnings_of, write_case
 
 from cobre.case import check
 from cobre.case.format import layout

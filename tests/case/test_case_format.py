@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from case_builder import write_case
+from builders.base_case import write_case
+from builders.base_case_extras import rich_files
 from json_schema import faults
-from rich_files import rich_files
 
 import cobre.case
 from cobre.case.format import PARQUET_FILES, describe, layout, schema_paths

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from case_builder import SINCE, base_files, errors_of, only, pick, warnings_of, write_case
+from builders.base_case import SINCE, base_files, errors_of, only, pick, warnings_of, write_case
 from test_case_mutations import KINDS, WARNING_KINDS, mutants
 
 from cobre.case import check, load

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from case_builder import PATHS, errors_of, group, only, pick, warnings_of, write_case
+from builders.base_case import PATHS, errors_of, group, only, pick, warnings_of, write_case
 
 from cobre.case import check, load
 from cobre.hydro.fpha import FitWindow, fit_planes

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from large_case import large_documents, write_large
+from builders.large_case import large_documents, write_large
 
 from cobre.case import build, check
 

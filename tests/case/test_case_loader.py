@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from case_builder import PATHS, base_files, warnings_of, write_case
+from builders.base_case import PATHS, base_files, warnings_of, write_case
 
 from cobre import case as case_package
 from cobre.case import DeficitSegment, check, load

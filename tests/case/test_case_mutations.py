@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from case_builder import PATHS, base_files, write_case
-from rich_files import registries, tables
+from builders.base_case import PATHS, base_files, write_case
+from builders.base_case_extras import registries, tables
 
 from cobre.case import check
 from cobre.case.format.schema.config import ConfigFile

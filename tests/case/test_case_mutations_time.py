@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from boundary_policy import write_boundary
-from case_builder import PATHS, write_case
+from builders.base_case import PATHS, write_case
+from builders.boundary_policy import write_boundary
 from test_case_initial import FEBRUARY, JANUARY, POST, ahead, committed, post_study, release
 from test_case_mutations import KINDS, WARNING_KINDS, mutants
 from test_case_scenarios import (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from case_builder import errors_of, only, pick, warnings_of, write_case
+from builders.base_case import errors_of, only, pick, warnings_of, write_case
 from test_case_horizon import MONTHS
 
 from cobre.case import check, load

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from case_builder import PATHS, errors_of, only, pick, warnings_of, write_case
-from rich_files import CONTRACTS, NCS, NCS_FACTORS, PUMPING, bounds, registries
+from builders.base_case import PATHS, errors_of, only, pick, warnings_of, write_case
+from builders.base_case_extras import CONTRACTS, NCS, NCS_FACTORS, PUMPING, bounds, registries
 
 from cobre.case import load
 from cobre.case.format.schema import system as schema

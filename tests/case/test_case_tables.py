@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from case_builder import PATHS, base_files, errors_of, only, pick, warnings_of, write_case
+from builders.base_case import PATHS, base_files, errors_of, only, pick, warnings_of, write_case
 
 from cobre.case import check, load
 

@@ -12,7 +12,7 @@ from cobre.cli import main
 from cobre.cli.environment import default_threads
 from cobre.cli.exit_codes import ConfigurationError
 from cobre.errors import OutputError
-from cobre.results.directories import choose_output
+from cobre.output import choose_output
 
 UNWRITABLE = Path("/proc/self")  # also for root
 

@@ -4,8 +4,8 @@ import json
 import sys
 
 import pytest
+from builders.uncertain_cases import estimated_documents
 from cli_helpers import check_envelope, copy_example, edit_json, run, snapshot, strict_json
-from uncertain_cases import estimated_documents
 
 import cobre.case
 from cobre.cli import main

@@ -4,8 +4,8 @@ import json
 import shutil
 
 import pytest
+from builders.uncertain_cases import estimated_documents
 from cli_helpers import check_envelope, copy_example, run, strict_json
-from uncertain_cases import estimated_documents
 
 import cobre.case
 from cobre.cli import main

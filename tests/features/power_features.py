@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from feature_files import (
+from builders.case_files import (
     INFLOW,
     LOAD,
     START,

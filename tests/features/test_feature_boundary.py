@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from feature_files import INFLOW, Builder, Feature, inflow_row, stages_of, write_files
+from builders.case_files import INFLOW, Builder, Feature, inflow_row, stages_of, write_files
+from builders.realisations import drawn_openings
 from oracle import optimum
 from power_features import boundary_cuts, boundary_cuts_discounted
-from test_features import drawn_openings
 
 import cobre.case
 import cobre.sddp
-from cobre.policy_files import Manifest, ManifestNode, Pool, SlotKind, StateSlot
-from cobre.policy_files.encode import encode_manifest, encode_pool
+from cobre.policy.foreign import Manifest, ManifestNode, Pool, SlotKind, StateSlot
+from cobre.policy.foreign.encode import encode_manifest, encode_pool
 
 
 def with_noise() -> Feature:

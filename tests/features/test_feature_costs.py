@@ -8,9 +8,9 @@ import numpy as np
 import power_features
 import pytest
 import water_features
-from feature_files import Builder, write_files
+from builders.case_files import Builder, write_files
+from builders.rich_case import rich_files
 from oracle import costs_by_kind
-from rich_case import rich_files
 
 import cobre.case
 import cobre.sddp

@@ -3,11 +3,11 @@
 from collections import Counter, defaultdict
 
 import pytest
-from feature_files import Files, hydros_of, table
+from builders.case_files import Files, hydros_of, table
+from builders.rich_case import rich_files
 from format_keys import effect_of, tried_keys
 from mutations import Documents, places, value_at
 from power_features import generic_expressions, node_graph, travel_under_uncertainty
-from rich_case import rich_files
 from water_features import fpha_fitted, linearised_head
 
 from cobre.case import build

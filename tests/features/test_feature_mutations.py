@@ -10,9 +10,9 @@ import os
 
 import pyarrow as pa
 import pytest
-from feature_files import table
+from builders.case_files import table
+from builders.rich_case import rich_files
 from mutations import Documents, Mutant, random_mutants
-from rich_case import rich_files
 
 from cobre.case import Case, build
 from cobre.case.format.columns import PARQUET_FILES

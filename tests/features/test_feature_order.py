@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from feature_files import Files, write_files
+from builders.case_files import Files, write_files
+from builders.rich_case import rich_files
 from power_features import cvar_on_a_graph
-from rich_case import rich_files
 
 import cobre.case
 import cobre.sddp

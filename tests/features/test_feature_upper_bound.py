@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from feature_files import Builder, Feature, stages_of, write_files
+from builders.case_files import Builder, Feature, stages_of, write_files
+from builders.realisations import drawn_openings, fitted_planes
 from oracle import optimum
 from power_features import boundary_cuts, boundary_cuts_discounted
 from test_feature_boundary import with_noise, write_policy
-from test_features import FEATURES, TRAINED, drawn_openings, fitted_planes
+from test_features import FEATURES, TRAINED
 
 import cobre.case
 import cobre.sddp

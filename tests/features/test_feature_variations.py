@@ -6,10 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
-from feature_files import INFLOW, LOAD, Files, stages_of, write_files
+from builders.case_files import INFLOW, LOAD, Files, stages_of, write_files
+from builders.realisations import drawn_openings, fitted_planes
+from builders.rich_case import rich_files
 from oracle import optimum
-from rich_case import rich_files
-from test_features import OPTIONAL, drawn_openings, fitted_planes
+from test_features import OPTIONAL
 
 import cobre.case
 import cobre.sddp

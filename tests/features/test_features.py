@@ -8,15 +8,13 @@ from pathlib import Path
 import power_features
 import pytest
 import water_features
-from feature_files import Builder, Feature, write_files
-from oracle import Opening, optimum
-from realisations import realised_inflow
-from rich_case import rich_files
+from builders.case_files import Builder, Feature, write_files
+from builders.realisations import drawn_openings, fitted_planes
+from builders.rich_case import rich_files
+from oracle import optimum
 
 import cobre.case
 import cobre.sddp
-from cobre.case.model import Case
-from cobre.stochastic import build_opening_tree
 
 
 def builders() -> dict[str, Builder]:
@@ -64,38 +62,6 @@ def test_training_equals_the_extensive_form(tmp_path: Path, name: str) -> None:
     assert result.lower_bound == pytest.approx(best, rel=1e-8)
     # Never above the truth on the way there.
     assert max(record.lower_bound for record in result.history) <= best + 1e-9 * abs(best)
-
-
-def drawn_openings(case: Case) -> dict[int, list[Opening]]:
-    """Realisations that the package drew, by stage id."""
-    tree = build_opening_tree(case)
-    inflow = realised_inflow(case, tree)
-    found: dict[int, list[Opening]] = {}
-    for t, stage in enumerate(case.stages):
-        rows = range(int(tree.offset[t]), int(tree.offset[t + 1]))
-        found[stage.id] = [
-            Opening(
-                dict(zip((hydro.id for hydro in case.hydros), inflow[row], strict=True)),
-                dict(zip((bus.id for bus in case.buses), tree.load_mw[row], strict=True)),
-                {
-                    source.id: tree.ncs_mw[row, r] / source.max_generation_mw
-                    for r, source in enumerate(case.non_controllables)
-                    if case.scenarios.ncs_has_stats[r]
-                },
-            )
-            for row in rows
-        ]
-    return found
-
-
-def fitted_planes(case: Case) -> dict[tuple[int, int], list[tuple[float, float, float, float]]]:
-    """Planes that the package fitted, by hydro and stage id."""
-    return {
-        (hydro.id, stage.id): [tuple(map(float, plane)) for plane in case.production[t][h].planes]
-        for t, stage in enumerate(case.stages)
-        for h, hydro in enumerate(case.hydros)
-        if len(case.production[t][h].planes)
-    }
 
 
 @pytest.mark.parametrize("name", OPTIONAL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from feature_files import (
+from builders.case_files import (
     Feature,
     add_bus,
     add_plant,

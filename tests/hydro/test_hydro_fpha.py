@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from cobre.hydro.fpha import FitWindow, deviation, fit_planes
+from cobre.hydro.fpha import FitWindow, deviation, fit_planes, without_rounding
 from cobre.hydro.geometry import GeometryCurve
 from cobre.hydro.head import Head, ProductionFunction
 from cobre.hydro.reduction import reduce_by_angle, reduce_by_distance
@@ -205,3 +205,10 @@ def test_reduction_by_distance() -> None:
     storage, flow = grid(FitWindow(0.0, 200.0, 50.0, 30, 30))
     change = np.abs(lowest(fewer, storage, flow) - lowest(planes, storage, flow))
     assert change.max() < 0.1 * PLANT.power(200.0, 50.0)
+
+
+def test_coefficients_that_are_rounding_become_0() -> None:
+    planes = np.array([[50.0, 1e-18, 0.9, -3.8e-22], [0.0, 0.01, 1.0, -1e-6]])
+    cleaned = without_rounding(planes, high_hm3=1000.0, max_turbined_m3s=500.0)
+    np.testing.assert_array_equal(cleaned, [[50.0, 0.0, 0.9, 0.0], [0.0, 0.01, 1.0, -1e-6]])
+    assert without_rounding(np.zeros((0, 4)), 0.0, 0.0).shape == (0, 4)

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from studies import cascade_study, with_training
+from builders.studies import cascade_study, with_training
 
 from cobre.case.model import Case
 from cobre.case.model.uniform import constant_production

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from small_studies import HOURS, plant, small_study
-from studies import with_training
+from builders.small_studies import HOURS, plant, small_study
+from builders.studies import with_training
 
 from cobre.case.model import Thermal
 from cobre.errors import ValidationError

@@ -1,5 +1,5 @@
 import numpy as np
-from studies import cascade_study, dry_study
+from builders.studies import cascade_study, dry_study
 
 from cobre.lp import build_templates, diagnose
 from cobre.lp.highs import HighsModel

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders.studies import cascade_study
 from numba import njit
 from scipy.optimize import linprog
 from scipy.sparse import csc_matrix
-from studies import cascade_study
 
 from cobre.lp import StageTemplate, build_templates, scale_templates
 from cobre.lp import arrays as lp_arrays

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_studies import DEFICIT, HOURS, planes, plant, small_study, solve, template_of
+from builders.small_studies import DEFICIT, HOURS, planes, plant, small_study, solve, template_of
 
 from cobre.case.model import (
     AnticipatedDelivery,

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from studies import cascade_study
+from builders.studies import cascade_study
 
 from cobre.case.model import Case
 from cobre.errors import CobreError

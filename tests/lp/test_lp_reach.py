@@ -1,7 +1,7 @@
 """Finite ranges of everything in a stage LP: wide enough for every solution."""
 
 import numpy as np
-from studies import cascade_study
+from builders.studies import cascade_study
 
 from cobre.lp import build_templates, scale_templates
 from cobre.lp.highs import HighsModel

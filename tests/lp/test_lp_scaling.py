@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_studies import HOURS, planes, plant, small_study
-from studies import cascade_study, with_training
+from builders.small_studies import HOURS, planes, plant, small_study
+from builders.studies import cascade_study, with_training
 
 from cobre.case.model import Thermal
 from cobre.lp import build_templates, scale_templates

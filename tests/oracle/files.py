@@ -22,13 +22,34 @@ REGISTRIES = {
     "contracts": "system/energy_contracts.json",
     "batteries": "system/batteries.json",
 }
+BOUNDS = ("thermal", "hydro", "hydro_unit_group", "line", "pumping", "contract", "ncs", "generic_constraint")
+MODELLED = {
+    *("config.json", "penalties.json", "stages.json", "initial_conditions.json", "post_study_stages.json"),
+    *REGISTRIES.values(),
+    "constraints/battery_bounds.parquet",
+    *("system/hydro_production_models.json", "system/hydro_energy_productivity.parquet"),
+    *("system/fpha_hyperplanes.parquet", "system/hydro_geometry.parquet", "system/tailrace_curves.parquet"),
+    *("scenarios/inflow_seasonal_stats.parquet", "scenarios/load_seasonal_stats.parquet"),
+    *("scenarios/load_factors.json", "scenarios/non_controllable_factors.json"),
+    "scenarios/non_controllable_stats.parquet",
+    *(f"scenarios/external_{kind}_scenarios.parquet" for kind in ("inflow", "load", "ncs")),
+    *(f"constraints/{name}_bounds.parquet" for name in BOUNDS),
+    *(f"constraints/penalty_overrides_{name}.parquet" for name in ("bus", "line", "hydro", "ncs")),
+    *("constraints/generic_constraints.json", "constraints/generic_parameters.json"),
+}
+"""Files with a meaning here. Inflows that follow earlier ones have none: they have no openings by stage."""
 
 
 class RawFiles:
-    """Everything the extensive form needs, by the names of the files."""
+    """Everything the extensive form needs, by the names of the files.
+
+    ``NotImplementedError`` where the directory holds a file that the extensive form does not model.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
+        self._documents: dict[str, Json] = {}
+        self._refuse_what_is_not_modelled()
         self.config = self.json("config.json")
         self.penalties = self.json("penalties.json")
         self.horizon = self.json("stages.json")
@@ -54,11 +75,18 @@ class RawFiles:
 
     def json(self, name: str, absent: Json | None = None) -> Json:
         """Content of a JSON file; ``absent`` where there is none."""
-        path = self.root / name
-        if absent is not None and not path.exists():
-            return absent
-        content: Json = json.loads(path.read_text(encoding="utf-8"))
-        return content
+        if name not in self._documents:
+            path = self.root / name
+            missing = absent is not None and not path.exists()
+            self._documents[name] = absent if missing else json.loads(path.read_text(encoding="utf-8"))
+        return self._documents[name]
+
+    def _refuse_what_is_not_modelled(self) -> None:
+        for file in self.root.rglob("*"):
+            name = file.relative_to(self.root).as_posix()
+            given = file.suffix in (".json", ".parquet") and not name.startswith("output/")
+            if given and name not in MODELLED:
+                raise NotImplementedError(f"{name} is not part of the extensive form")
 
     def rows(self, name: str) -> list[Json]:
         """Rows of a Parquet file without nulls; none where there is no file."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
@@ -40,26 +42,33 @@ class Lp:
         """Add an equation."""
         self.row(terms, value, value)
 
-    def minimum(self) -> float:
-        """Solve and keep the values of the columns; ``ArithmeticError`` where there is no optimum."""
+    def minimum(self, cost_units: Sequence[float] = (1.0,)) -> float:
+        """Solve and keep the values of the columns; ``ArithmeticError`` where there is no optimum.
+
+        The LP is solved with costs in each of the units, and the cheapest solution counts: where costs are
+        far apart the solver's tolerances hide some of them in any one unit.
+        """
         matrix = self._matrix()
         lower, upper = np.array(self.row_bounds).reshape(-1, 2).T
         fixed = lower == upper
         above, below = ~fixed & (upper < INFINITY), ~fixed & (lower > -INFINITY)
-        solution = linprog(
-            np.array(self.cost),
-            A_ub=sparse.vstack([matrix[above], -matrix[below]]),
-            b_ub=np.concatenate([upper[above], -lower[below]]),
-            A_eq=matrix[fixed],
-            b_eq=upper[fixed],
-            bounds=np.array(self.column_bounds),
-            method="highs-ds",
-            options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
-        )
-        if solution.status != 0:
+        best = INFINITY
+        for unit in cost_units:
+            solution = linprog(
+                np.array(self.cost) / unit,
+                A_ub=sparse.vstack([matrix[above], -matrix[below]]),
+                b_ub=np.concatenate([upper[above], -lower[below]]),
+                A_eq=matrix[fixed],
+                b_eq=upper[fixed],
+                bounds=np.array(self.column_bounds),
+                method="highs-ds",
+                options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
+            )
+            if solution.status == 0 and solution.fun * unit < best:
+                best, self.values = float(solution.fun * unit), solution.x.tolist()
+        if not self.values:
             raise ArithmeticError(f"the extensive form has no optimum: {solution.message}")
-        self.values = solution.x.tolist()
-        return float(solution.fun)
+        return best
 
     def _matrix(self) -> sparse.csr_array:
         row = [i for i, terms in enumerate(self.rows) for _ in terms]

@@ -44,6 +44,7 @@ def optimum(
     *,
     planes: Planes | None = None,
     boundary: Sequence[Cut] = (),
+    cost_units: Sequence[float] = (1.0,),
 ) -> float:
     """Optimal (risk-adjusted) cost in $ over the whole tree.
 
@@ -58,9 +59,11 @@ def optimum(
     boundary
         Cuts that value what is left at the end, at the moment the last stage ends (so that the discount of
         the last stage applies to them); without cuts it is worth nothing.
+    cost_units
+        $ in one unit of the objective; see :meth:`oracle.lp.Lp.minimum`.
     """
     tree = _Tree(RawFiles(Path(case_dir)), openings or {}, planes or {}, boundary)
-    return tree.solve()
+    return tree.solve(cost_units)
 
 
 def costs_by_kind(case_dir: Path, openings: Openings | None = None) -> dict[str, float]:
@@ -86,7 +89,7 @@ class _Tree:
         self.risks = [_risk(stage) for stage in files.stages]
         self.averse = any(weight > 0 for weight, _ in self.risks)
 
-    def solve(self) -> float:
+    def solve(self, cost_units: Sequence[float] = (1.0,)) -> float:
         graph = self.files.horizon["policy_graph"]
         first = self.files.stages[0]["id"]
         roots = [node["id"] for node in graph.get("nodes") or [] if node["stage_id"] == first] or [first]
@@ -95,7 +98,7 @@ class _Tree:
         if self.averse:
             for column, weight in self._measure(0, values):
                 self.lp.cost[column] += weight
-        return self.lp.minimum()
+        return self.lp.minimum(cost_units)
 
     def _grow(
         self, parent: Node | None, position: int, choices: list[tuple[int, float]], weight: float

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
-from guide_cases import DOCS, EXAMPLES, write
+from builders.guide_cases import DOCS, EXAMPLES, write
 
 import cobre.case
 import cobre.sddp

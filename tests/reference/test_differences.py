@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from guide_cases import DOCS, EXAMPLES, change, write
-from shared_cases import shared_cases
+from builders.guide_cases import DOCS, EXAMPLES, change, write
+from builders.shared_cases import shared_cases
 
 import cobre.case
 import cobre.sddp

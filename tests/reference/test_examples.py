@@ -12,16 +12,14 @@ from types import ModuleType
 
 import pyarrow.parquet as pq
 import pytest
-from check_case import drawn_openings, expected_openings
-from extensive_form import solve_extensive_form
+from builders.realisations import drawn_openings, mean_openings
+from oracle import optimum
 
 import cobre.case
 import cobre.sddp
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/config.json"))
-SIMPLE = ["random-inflow", "thermal-merit-order", "two-plant-cascade"]
-"""What the extensive form of this folder can model."""
 DERIVED = [name for name in NAMES if name != "random-inflow"]
 
 
@@ -49,9 +47,9 @@ def make_examples() -> ModuleType:
 def derived_optimum(name: str) -> Fraction:
     scope: dict[str, object] = {}
     exec(python_blocks(name), scope)
-    optimum = scope["optimum"]
-    assert isinstance(optimum, Fraction)
-    return optimum
+    derived = scope["optimum"]
+    assert isinstance(derived, Fraction)
+    return derived
 
 
 def test_all_examples_are_there_and_listed() -> None:
@@ -62,10 +60,9 @@ def test_all_examples_are_there_and_listed() -> None:
 
 @pytest.mark.parametrize("name", DERIVED)
 def test_derivation_is_the_optimum(name: str) -> None:
-    optimum = derived_optimum(name)
-    assert optimum == stated_value(name, "Optimum")
-    if name in SIMPLE:
-        assert solve_extensive_form(EXAMPLES / name) == pytest.approx(float(optimum), rel=1e-9)
+    derived = derived_optimum(name)
+    assert derived == stated_value(name, "Optimum")
+    assert optimum(EXAMPLES / name) == pytest.approx(float(derived), rel=1e-9)
 
 
 def test_parallel_blocks_would_turbine_water_before_it_is_pumped(tmp_path: Path) -> None:
@@ -82,24 +79,23 @@ def test_parallel_blocks_would_turbine_water_before_it_is_pumped(tmp_path: Path)
 
 def test_stated_values_of_the_random_example() -> None:
     path = EXAMPLES / "random-inflow"
-    openings = drawn_openings(path)
-    optimum = solve_extensive_form(path, openings)
-    at_the_mean = solve_extensive_form(path, expected_openings(openings))
-    assert optimum == pytest.approx(float(stated_value("random-inflow", "Optimum")), rel=1e-9)
+    openings = drawn_openings(cobre.case.load(path))
+    best = optimum(path, openings)
+    at_the_mean = optimum(path, mean_openings(openings))
+    assert best == pytest.approx(float(stated_value("random-inflow", "Optimum")), rel=1e-9)
     assert at_the_mean == pytest.approx(float(stated_value("random-inflow", "At the mean")), rel=1e-9)
     # Jensen: the optimal cost is convex in inflow.
-    assert at_the_mean < optimum
+    assert at_the_mean < best
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_training_reaches_the_optimum_from_below(name: str) -> None:
     path = EXAMPLES / name
-    optimum = (
-        solve_extensive_form(path, drawn_openings(path)) if name in SIMPLE else float(derived_optimum(name))
-    )
-    result = cobre.sddp.train(cobre.case.load(path))
-    assert result.lower_bound == pytest.approx(optimum, rel=1e-8)
-    assert all(record.lower_bound <= optimum * (1 + 1e-9) for record in result.history)
+    case = cobre.case.load(path)
+    best = optimum(path, drawn_openings(case))
+    result = cobre.sddp.train(case)
+    assert result.lower_bound == pytest.approx(best, rel=1e-8)
+    assert all(record.lower_bound <= best * (1 + 1e-9) for record in result.history)
 
 
 def test_files_are_what_the_script_writes(tmp_path: Path) -> None:

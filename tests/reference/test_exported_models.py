@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shared_cases import shared_cases
-from uncertain_cases import check_same, round_trip
+from builders.shared_cases import shared_cases
+from builders.uncertain_cases import check_same, round_trip
 
 import cobre.case
 from cobre.cli import main

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from shared_cases import shared_cases
+from builders.shared_cases import shared_cases
 
 import cobre.case
 import cobre.sddp

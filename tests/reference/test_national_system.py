@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
-from shared_cases import shared_system
+from builders.shared_cases import shared_system
 
 import cobre.case
 import cobre.sddp

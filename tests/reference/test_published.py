@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from published_cases import (
+from builders.published_cases import (
     VALLEY_CURVE,
     VALLEY_PRICES,
     VALLEY_RAIN,
@@ -37,6 +36,7 @@ from published_cases import (
     reservoir_year,
     three_weeks,
 )
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import cobre

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from shared_cases import shared_cases
+from builders.shared_cases import shared_cases
 
 import cobre.case
 import cobre.sddp

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from guide_cases import EXAMPLES, change, write
+from builders.guide_cases import EXAMPLES, change, write
 from torture import TOLERANCE, judge, write_torture_case
 
 import cobre.case

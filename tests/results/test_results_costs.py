@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from studies import cascade_study
+from builders.studies import cascade_study
 
 from cobre.results.costs import ENTITY_COST_SCHEMA, STAGE_COST_SCHEMA
 from cobre.sddp import Study

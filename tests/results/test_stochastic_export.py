@@ -5,7 +5,7 @@ import shutil
 
 import pyarrow.parquet as pq
 import pytest
-from uncertain_cases import check_same, estimated_documents, round_trip, synthetic_documents
+from builders.uncertain_cases import check_same, estimated_documents, round_trip, synthetic_documents
 
 import cobre.case
 from cobre.case.format import layout

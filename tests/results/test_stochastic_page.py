@@ -5,7 +5,7 @@ import re
 import sys
 
 import pytest
-from uncertain_cases import estimated_documents, synthetic_documents
+from builders.uncertain_cases import estimated_documents, synthetic_documents
 
 import cobre.case
 from cobre.results.report.stochastic_page import PAGE, ReportExtraError, page, write_page

@@ -1,5 +1,8 @@
 """The optimum over the whole tree below a state, for inflows that follow earlier inflows.
 
+This is no oracle of the model: it takes the stage templates of the package as they are (:mod:`oracle` judges
+those, from the files) and judges what training makes of them, cuts and value functions at any state.
+
 No decision changes an inflow, so every path of the tree knows its inflows in advance, truncated or not. One
 copy of a stage's LP for each way of getting there makes one large LP, solved apart from cuts and duals.
 """

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders.studies import cascade_study, with_training
 from exogenous_tree import ExogenousTree
-from studies import cascade_study, with_training
 
 from cobre.case.model import Case, InflowHistory, UpperBoundOptions
 from cobre.lp import StateLayout, build_templates

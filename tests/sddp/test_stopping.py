@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from builders.studies import cascade_study, with_training
 from hypothesis import given
 from hypothesis import strategies as st
-from studies import cascade_study, with_training
 
 from cobre.case.model import TrainingOptions
 from cobre.rules.stopping.bound_stalling import BoundStalling

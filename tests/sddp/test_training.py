@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from studies import cascade_study, dry_study, with_training
+from builders.studies import cascade_study, dry_study, with_training
 
 from cobre.comm.local import LocalCommunicator
 from cobre.errors import SolverError, ValidationError

@@ -6,10 +6,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from builders.scenario_studies import make_case, make_stage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import sqrtm
-from small_cases import make_case, make_stage
 
 from cobre.case.model import Case, Correlation, CorrelationGroup
 from cobre.stochastic import build_opening_tree

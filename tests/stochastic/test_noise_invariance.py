@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 import tree_ranks
-from uncertain_cases import shuffled_copy, synthetic_documents
+from builders.uncertain_cases import shuffled_copy, synthetic_documents
 
 import cobre.case
 from cobre.case.format import layout

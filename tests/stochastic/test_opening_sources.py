@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import sys
-from pathlib import Path
 
 import noise_oracle as oracle
 import numpy as np
 import pytest
 import rank_functions
+from builders.scenario_studies import make_case, make_stage
+from builders.shared_cases import shared_cases
 from scipy.stats import qmc
-from small_cases import make_case, make_stage
 
 import cobre.case
 from cobre.case.model import (
@@ -32,8 +32,6 @@ from cobre.stochastic import build_opening_tree
 from cobre.stochastic.entities import noise_groups
 from cobre.stochastic.noise import ziggurat
 from cobre.stochastic.noise.halton import first_primes
-
-SHARED = Path(__file__).parents[3] / "shared" / "cases"
 
 
 def by_method(stage: Stage, method: str) -> Stage:
@@ -223,10 +221,9 @@ def test_memory_is_that_of_the_arrays():
     assert peak < 1.1 * own
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared cases are not here")
 def test_openings_of_the_published_external_case():
     """Its stage LPs spill what does not fit, so that the lower bound is linear in the mean of openings."""
-    tree = build_opening_tree(cobre.case.load(SHARED / "d28-decomp-weekly-monthly"))
+    tree = build_opening_tree(cobre.case.load(shared_cases() / "d28-decomp-weekly-monthly"))
     inflow = [tree.inflow_m3s[tree.rows(t)].mean() for t in range(6)]
     assert inflow[:5] == [45.0, 55.0, 60.0, 50.0, 65.0]
     hours = np.array([168.0] * 5 + [744.0])

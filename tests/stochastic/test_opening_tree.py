@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+from builders.scenario_studies import make_case, make_stage
 from noise_oracle import Pcg64, Ziggurat, opening_seed
-from small_cases import make_case, make_stage
 
 from cobre.errors import ValidationError
 from cobre.stochastic import build_opening_tree

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_cases import make_case, make_stage
-from uncertain_cases import estimated_documents, synthetic_documents
+from builders.scenario_studies import make_case, make_stage
+from builders.uncertain_cases import estimated_documents, synthetic_documents
 
 import cobre.case
 from cobre.case.format import layout

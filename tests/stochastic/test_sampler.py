@@ -8,9 +8,9 @@ import struct
 import noise_oracle as oracle
 import numpy as np
 import pytest
+from builders.scenario_studies import make_case, make_stage
 from numba import njit
 from scipy.stats import kstest
-from small_cases import make_case, make_stage
 from test_correlation import correlated, inflow_group, random_correlation
 from test_opening_sources import (
     MONTHS,
@@ -31,9 +31,9 @@ from cobre.stochastic import (
     noise_length,
     prepare_forward,
     realise,
-    ziggurat,
 )
 from cobre.stochastic.correlation import symmetric_root
+from cobre.stochastic.noise import ziggurat
 from cobre.stochastic.noise.halton import first_primes
 from cobre.stochastic.par import InflowModel, LagDynamics, inflow_model
 

@@ -29,6 +29,7 @@ from cobre.case.model import EvaporationModel, FitQuality, ProductionModel
 from cobre.case.problems import Reporter
 from cobre.hydro.energy import EnergyData
 from cobre.hydro.evaporation import linear_evaporation, month_shares
+from cobre.hydro.fpha import without_rounding
 from cobre.hydro.geometry import GeometryCurve
 from cobre.hydro.head import GRAVITY_MW, Head
 from cobre.hydro.linear_head import head_planes, productivity_slope
@@ -299,6 +300,9 @@ class _Builder:
                     planes = given.get(stage_id, given.get(None, planes))
                 elif head is not None:
                     planes, quality = self.fitter.fit(plant, part.fpha_config, head, stage_id)
+                planes = without_rounding(
+                    planes, plant.reservoir.max_storage_hm3, plant.generation.max_turbined_m3s
+                )
                 self.fitter.check_idle(plant, planes, stage_id)
             self.planes[planes_key] = (_frozen(planes), quality)
         model = ProductionModel(part.model, productivity, *self.planes[planes_key])

@@ -39,9 +39,9 @@ class GraphArrays(NamedTuple):
     risk_start, risk_parameters
         int64[T + 2], float64: the parameters of each measure.
     path_node, path_opening
-        int64[T, P]: the enumerated paths; P is 0 when passes draw their way.
+        int64[P, T]: the enumerated paths; P is 0 when passes draw their way.
     path_leader
-        int64[T, P]: first path that is the same up to and with that stage.
+        int64[P, T]: first path that is the same up to and with that stage.
     path_weight
         float64[P]: probability of each path.
     """
@@ -106,9 +106,9 @@ def graph_arrays(case: Case, num_openings: NDArray[np.int64]) -> GraphArrays:
         risk_kind=np.array([RISK_KINDS[measure.kind] for measure in measures], np.int64),
         risk_start=np.concatenate([[0], np.cumsum([len(values) for values in parameters])]).astype(np.int64),
         risk_parameters=np.array([value for values in parameters for value in values], np.float64),
-        path_node=np.zeros((stages, 0), np.int64),
-        path_opening=np.zeros((stages, 0), np.int64),
-        path_leader=np.zeros((stages, 0), np.int64),
+        path_node=np.zeros((0, stages), np.int64),
+        path_opening=np.zeros((0, stages), np.int64),
+        path_leader=np.zeros((0, stages), np.int64),
         path_weight=np.zeros(0),
     )
     return _with_paths(graph, num_openings) if case.training.enumerated else graph
@@ -151,9 +151,9 @@ def _with_paths(graph: GraphArrays, num_openings: NDArray[np.int64]) -> GraphArr
         _, first_path, inverse = np.unique(ids, return_index=True, return_inverse=True)
         leaders.append(first_path[inverse.ravel()])
     return graph._replace(
-        path_node=np.ascontiguousarray(node),
-        path_opening=np.ascontiguousarray(opening),
-        path_leader=np.ascontiguousarray(np.array(leaders, np.int64)),
+        path_node=np.ascontiguousarray(node.T),
+        path_opening=np.ascontiguousarray(opening.T),
+        path_leader=np.ascontiguousarray(np.array(leaders, np.int64).T),
         path_weight=weight,
     )
 

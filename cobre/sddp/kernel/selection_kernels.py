@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from cobre.lp.arrays import B8_2D, F64_1D, F64_2D, F64_3D, I32_2D, I64_1D, I64_2D
+from cobre.lp.arrays import B8_2D, CUT_INTERCEPT, CUT_SLOPES, F64_1D, F64_2D, F64_3D, I32_2D, I64_1D, I64_2D
 from cobre.native import array_struct, inner_kernel, monotonic_ns
 from cobre.rules.selection import METHODS
+from cobre.sddp.kernel.buffers import outgoing_of
 
 METHOD_CODES = {name: code for code, name in enumerate(METHODS)}
 """Numbers of the methods in kernels."""
@@ -30,9 +31,9 @@ class SelectionArrays(NamedTuple):
 
     Attributes
     ----------
-    intercept, slope, num_cuts, iteration, active, version
+    record, num_cuts, iteration, active, version
         Of the cut pool.
-    stage_start, state_all, node_all, leader_all
+    stage_start, pass_all, node_all, leader_all
         Of graph and buffers: nodes of each stage, trial points of the iteration.
     visited, visited_node, num_visited
         float64[T, S, n], int64[T, S], int64[T]: trial points of all iterations; S = 0 unless needed.
@@ -54,14 +55,13 @@ class SelectionArrays(NamedTuple):
         int64[T, fields]: what was done, for Python.
     """
 
-    intercept: F64_2D
-    slope: F64_3D
+    record: F64_3D
     num_cuts: I64_1D
     iteration: I32_2D
     active: B8_2D
     version: I64_1D
     stage_start: I64_1D
-    state_all: F64_3D
+    pass_all: F64_2D
     node_all: I64_2D
     leader_all: I64_2D
     visited: F64_3D
@@ -84,12 +84,18 @@ _SelectionStruct = array_struct(SelectionArrays)
 
 
 @inner_kernel
-def _height(intercept, slope, state):
+def _height(record, state):
     """Value of a cut at a state."""
-    total = intercept
+    total = record[CUT_INTERCEPT]
     for component in range(len(state)):
-        total += slope[component] * state[component]
+        total += record[CUT_SLOPES + component] * state[component]
     return total
+
+
+@inner_kernel
+def _trial_state(cuts, forward_pass, stage):
+    stages, components = cuts.node_all.shape[1], cuts.visited.shape[2]
+    return outgoing_of(cuts.pass_all, stages, components, forward_pass, stage)
 
 
 @inner_kernel
@@ -97,28 +103,29 @@ def _record_states(cuts, stage):
     """Remember the trial points of this iteration, each once."""
     if cuts.visited.shape[1] == 0:
         return
-    for forward_pass in range(cuts.state_all.shape[1]):
-        if cuts.leader_all[stage, forward_pass] != forward_pass:
+    for forward_pass in range(len(cuts.pass_all)):
+        if cuts.leader_all[forward_pass, stage] != forward_pass:
             continue
         place = cuts.num_visited[stage]
-        cuts.visited_node[stage, place] = cuts.node_all[stage, forward_pass]
-        for component in range(cuts.visited.shape[2]):
-            cuts.visited[stage, place, component] = cuts.state_all[stage, forward_pass, component]
+        cuts.visited_node[stage, place] = cuts.node_all[forward_pass, stage]
+        state = _trial_state(cuts, forward_pass, stage)
+        for component in range(len(state)):
+            cuts.visited[stage, place, component] = state[component]
         cuts.num_visited[stage] = place + 1
 
 
 @inner_kernel
 def _count_activity(cuts, stage, iteration, tolerance):
     """Note which cuts are the highest, or nearly so, at the trial points of this iteration."""
-    for forward_pass in range(cuts.state_all.shape[1]):
-        if cuts.leader_all[stage, forward_pass] != forward_pass:
+    for forward_pass in range(len(cuts.pass_all)):
+        if cuts.leader_all[forward_pass, stage] != forward_pass:
             continue
-        node = cuts.node_all[stage, forward_pass]
-        state = cuts.state_all[stage, forward_pass]
+        node = cuts.node_all[forward_pass, stage]
+        state = _trial_state(cuts, forward_pass, stage)
         best = -np.inf
         for slot in range(cuts.num_cuts[node]):
             if cuts.active[node, slot]:
-                height = _height(cuts.intercept[node, slot], cuts.slope[node, slot], state)
+                height = _height(cuts.record[node, slot], state)
                 cuts.value[stage, slot] = height
                 best = max(best, height)
         for slot in range(cuts.num_cuts[node]):
@@ -139,9 +146,7 @@ def _update_best(cuts, stage):
             cuts.holder[stage, place] = -1
         for slot in range(first, cuts.num_cuts[node]):
             if cuts.active[node, slot]:
-                height = _height(
-                    cuts.intercept[node, slot], cuts.slope[node, slot], cuts.visited[stage, place]
-                )
+                height = _height(cuts.record[node, slot], cuts.visited[stage, place])
                 cuts.best[stage, place] = max(cuts.best[stage, place], height)
     cuts.known_states[stage] = cuts.num_visited[stage]
     for node in range(cuts.stage_start[stage], cuts.stage_start[stage + 1]):
@@ -151,7 +156,7 @@ def _update_best(cuts, stage):
 @inner_kernel
 def _comes_close(cuts, stage, place, slot, tolerance):
     node = cuts.visited_node[stage, place]
-    height = _height(cuts.intercept[node, slot], cuts.slope[node, slot], cuts.visited[stage, place])
+    height = _height(cuts.record[node, slot], cuts.visited[stage, place])
     return height >= cuts.best[stage, place] - tolerance
 
 

@@ -20,19 +20,34 @@ from cobre.errors import CobreError, OutputError, Problem, SolverError, Validati
 
 _LONGEST_TEXT_BYTES = 1 << 20
 _LONGEST_SHORT_MESSAGE = 1000
+_LARGEST_PART_BYTES = 1 << 28
 _PLACE = ("stage", "iteration", "scenario", "opening", "solver_status")
 
 
 def gather_rows(comm: Communicator, row: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the equally long rows of all ranks, float64[ranks, columns]; collective."""
-    size, width = comm.size, len(row)
-    received = np.zeros(size * width)
-    comm.allgatherv(row, received, np.full(size, width, np.int64), np.arange(size, dtype=np.int64) * width)
-    return received.reshape(size, width)
+    return np.stack(gather_parts(comm, row, np.full(comm.size, len(row), np.int64)))
+
+
+def gather_parts(
+    comm: Communicator, part: NDArray[np.float64], lengths: NDArray[np.int64]
+) -> list[NDArray[np.float64]]:
+    """Return the parts of all ranks, whose lengths all of them know; collective.
+
+    One rank calls no communicator here and below: what it would compile for that costs seconds.
+    """
+    if comm.size == 1:
+        return [part]
+    ends = np.cumsum(lengths)
+    received = np.zeros(int(ends[-1]))
+    comm.allgatherv(part, received, lengths, ends - lengths)
+    return np.split(received, ends[:-1])
 
 
 def largest(comm: Communicator, value: int) -> int:
     """Return the largest of the ranks' numbers; collective."""
+    if comm.size == 1:
+        return int(value)
     received = np.zeros(1, np.int64)
     comm.allreduce(np.array([value], np.int64), received, ReduceOp.MAX)
     return int(received[0])
@@ -42,6 +57,8 @@ def gather_texts(comm: Communicator, text: str) -> list[str]:
     """Return the texts of all ranks, cut where they are too long; collective."""
     size = comm.size
     mine = text.encode()[:_LONGEST_TEXT_BYTES]
+    if size == 1:
+        return [mine.decode(errors="replace")]
     lengths = np.zeros(size, np.int64)
     comm.allgatherv(np.array([len(mine)]), lengths, np.ones(size, np.int64), np.arange(size, dtype=np.int64))
     if lengths.min() < 0 or lengths.max() > _LONGEST_TEXT_BYTES:
@@ -56,6 +73,25 @@ def gather_texts(comm: Communicator, text: str) -> list[str]:
 def text_of_root(comm: Communicator, text: str) -> str:
     """Return the text of rank 0; collective."""
     return gather_texts(comm, text if comm.rank == 0 else "")[0]
+
+
+def files_of_root(comm: Communicator, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files, by name, of rank 0; collective."""
+    if comm.size == 1:
+        return dict(files)
+    sizes: dict[str, int] = json.loads(text_of_root(comm, json.dumps({n: len(c) for n, c in files.items()})))
+    return {name: _bytes_of_root(comm, files.get(name, b""), size) for name, size in sizes.items()}
+
+
+def _bytes_of_root(comm: Communicator, content: bytes, size: int) -> bytes:
+    received = np.empty(size, np.uint8)
+    counts, starts = np.zeros(comm.size, np.int64), np.zeros(comm.size, np.int64)
+    for start in range(0, size, _LARGEST_PART_BYTES):
+        part = received[start : start + _LARGEST_PART_BYTES]
+        counts[0] = starts[1:] = len(part)
+        own = bytearray(content[start : start + len(part)]) if comm.rank == 0 else bytearray()
+        comm.allgatherv(np.frombuffer(own, np.uint8), part, counts, starts)
+    return received.tobytes()
 
 
 @contextmanager

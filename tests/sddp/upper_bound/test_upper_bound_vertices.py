@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from studies import cascade_study
+from builders.studies import cascade_study
 
 from cobre.lp import StateLayout, build_templates
+from cobre.policy.visited import VisitedStates
 from cobre.sddp.upper_bound.vertices import chosen_states, vertices_of
-from cobre.sddp.visited import VisitedStates
 from cobre.stochastic import build_opening_tree
 
 INF = np.inf

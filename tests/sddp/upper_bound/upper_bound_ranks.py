@@ -9,16 +9,16 @@ import numpy as np
 
 from cobre.comm import Communicator
 from cobre.lp import StateLayout, build_templates
+from cobre.policy.visited import VisitedStates
 from cobre.sddp.kernel.graph import graph_arrays
 from cobre.sddp.upper_bound import upper_bound
-from cobre.sddp.visited import VisitedStates
 from cobre.stochastic import build_opening_tree
 
 
 def bound_of(comm: Communicator | None) -> tuple[str, list[str]]:
     """Return the bound of a study and its vertex values, to the last bit."""
     sys.path.append(str(Path(__file__).resolve().parents[2]))
-    from studies import cascade_study
+    from builders.studies import cascade_study
 
     case = cascade_study(hydros=3, stages=4, openings=3)
     tree, layout = build_opening_tree(case), StateLayout(case)

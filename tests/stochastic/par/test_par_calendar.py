@@ -3,23 +3,23 @@
 import datetime
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from par_cases import (
+from builders.scenario_studies import (
     MONTHS,
     MONTHS_AND_QUARTERS,
     WEEKS,
     constant_phi,
     day,
-    make_case,
-    make_stage,
     memories,
     month_stages,
     month_start,
     past_months,
     pre_study,
+    seasonal_case,
+    stage_between,
     week_stages,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cobre.case.model import Season, SeasonMap
 from cobre.case.periods import study_calendar
@@ -30,7 +30,7 @@ def test_weeks_gather_into_months() -> None:
     """The week of 30 March has two days in March and five in April."""
     stages = week_stages(11, "2024-03-02")
     recent = [(0, "2024-02-01", "2024-03-01", 50.0), (0, "2024-03-01", "2024-03-02", 62.0)]
-    case = make_case(stages, phi=constant_phi(11, 0.5), recent=recent)
+    case = seasonal_case(stages, phi=constant_phi(11, 0.5), recent=recent)
     model = inflow_model(case)
     assert model.lags.names == ("lag 1", "month so far")
     inflow = np.arange(1.0, 12.0)[:, np.newaxis]
@@ -49,7 +49,7 @@ def test_weeks_gather_into_months() -> None:
 
 def test_weeks_without_observations_of_the_running_month() -> None:
     stages = week_stages(6, "2024-04-06")
-    case = make_case(stages, phi=constant_phi(6, 0.5), recent=[(0, "2024-03-01", "2024-04-01", 40.0)])
+    case = seasonal_case(stages, phi=constant_phi(6, 0.5), recent=[(0, "2024-03-01", "2024-04-01", 40.0)])
     model = inflow_model(case)
     inflow = np.arange(1.0, 7.0)[:, np.newaxis]
     found = memories(model, inflow)
@@ -62,8 +62,8 @@ def test_weeks_of_a_month_have_the_same_share_of_noise() -> None:
     """Months, not weeks, build up correlation: the shares are those of monthly stages."""
     weeks = week_stages(13, "2024-01-01")
     recent = past_months([[50.0, 45.0]])
-    weekly = inflow_model(make_case(weeks, phi=constant_phi(13, 0.5, 0.3), recent=recent))
-    monthly = inflow_model(make_case(month_stages(3), phi=constant_phi(3, 0.5, 0.3), recent=recent))
+    weekly = inflow_model(seasonal_case(weeks, phi=constant_phi(13, 0.5, 0.3), recent=recent))
+    monthly = inflow_model(seasonal_case(month_stages(3), phi=constant_phi(3, 0.5, 0.3), recent=recent))
     month = [stage.start_date.month - 1 for stage in weeks]
     np.testing.assert_allclose(weekly.sigma_m3s[:, 0], monthly.sigma_m3s[month, 0], rtol=1e-14)
 
@@ -71,11 +71,11 @@ def test_weeks_of_a_month_have_the_same_share_of_noise() -> None:
 def test_quarters_after_months() -> None:
     months = month_stages(3)
     quarters = [
-        make_stage(3, day("2024-04-01"), day("2024-07-01"), 13),
-        make_stage(4, day("2024-07-01"), day("2024-10-01"), 14),
+        stage_between(3, day("2024-04-01"), day("2024-07-01"), 13),
+        stage_between(4, day("2024-07-01"), day("2024-10-01"), 14),
     ]
     recent = past_months([[30.0, 20.0, 10.0]])
-    case = make_case(
+    case = seasonal_case(
         [*months, *quarters],
         seasons=MONTHS_AND_QUARTERS,
         phi=constant_phi(5, 0.4, 0.2),
@@ -105,15 +105,17 @@ def test_quarters_after_months() -> None:
 
 def test_months_after_a_quarter() -> None:
     """All months of a quarter had its inflow; a quarter that ends in two months is made of three."""
-    months = [make_stage(1 + n, month_start(2024, 4 + n), month_start(2024, 5 + n), 3 + n) for n in range(4)]
+    months = [
+        stage_between(1 + n, month_start(2024, 4 + n), month_start(2024, 5 + n), 3 + n) for n in range(4)
+    ]
     stages = [
-        make_stage(0, day("2024-01-01"), day("2024-04-01"), 12),
+        stage_between(0, day("2024-01-01"), day("2024-04-01"), 12),
         *months,
-        make_stage(5, day("2024-08-01"), day("2024-10-01"), 14),
-        make_stage(6, day("2024-10-01"), day("2025-01-01"), 15),
+        stage_between(5, day("2024-08-01"), day("2024-10-01"), 14),
+        stage_between(6, day("2024-10-01"), day("2025-01-01"), 15),
     ]
     recent = [(0, "2022-01-01", "2024-01-01", 9.0)]
-    case = make_case(stages, seasons=MONTHS_AND_QUARTERS, phi=constant_phi(7, 0.4, 0.2), recent=recent)
+    case = seasonal_case(stages, seasons=MONTHS_AND_QUARTERS, phi=constant_phi(7, 0.4, 0.2), recent=recent)
     found = memories(inflow_model(case), np.arange(1.0, 8.0)[:, np.newaxis])
     assert [found[1][f"lag {n} (month)"][0] for n in (1, 2)] == [1.0, 1.0]
     assert [found[3][f"lag {n} (month)"][0] for n in (1, 2)] == [3.0, 2.0]
@@ -129,11 +131,13 @@ def test_months_after_a_quarter() -> None:
 def test_weekly_cycle_counts_weeks_from_the_first_stage() -> None:
     start = day("2024-01-06")
     stages = [
-        make_stage(n, start + datetime.timedelta(days=7 * n), start + datetime.timedelta(days=7 * n + 7), n)
+        stage_between(
+            n, start + datetime.timedelta(days=7 * n), start + datetime.timedelta(days=7 * n + 7), n
+        )
         for n in range(4)
     ]
     recent = [(0, "2023-12-30", "2024-01-06", 11.0), (0, "2023-12-23", "2023-12-30", 12.0)]
-    model = inflow_model(make_case(stages, seasons=WEEKS, phi=constant_phi(4, 0.4, 0.3), recent=recent))
+    model = inflow_model(seasonal_case(stages, seasons=WEEKS, phi=constant_phi(4, 0.4, 0.3), recent=recent))
     assert model.lags.names == ("lag 1", "lag 2")
     found = memories(model, np.array([[1.0], [2.0], [3.0], [4.0]]))
     assert [item["lag 1"][0] for item in found[1:]] == [1.0, 2.0, 3.0, 4.0]
@@ -144,13 +148,13 @@ def test_custom_seasons_shift() -> None:
     """Two halves of the year, the second from October to March."""
     halves = SeasonMap("custom", (Season(0, "wet", 10, 1, 3, 31), Season(1, "dry", 4, 1, 9, 30)))
     stages = [
-        make_stage(0, day("2024-04-01"), day("2024-10-01"), 1),
-        make_stage(1, day("2024-10-01"), day("2025-04-01"), 0),
-        make_stage(2, day("2025-04-01"), day("2025-10-01"), 1),
+        stage_between(0, day("2024-04-01"), day("2024-10-01"), 1),
+        stage_between(1, day("2024-10-01"), day("2025-04-01"), 0),
+        stage_between(2, day("2025-04-01"), day("2025-10-01"), 1),
     ]
     recent = [(0, "2023-10-01", "2024-04-01", 70.0)]
     model = inflow_model(
-        make_case(
+        seasonal_case(
             stages, seasons=halves, std=[[10.0], [20.0], [10.0]], phi=constant_phi(3, 0.5), recent=recent
         )
     )
@@ -162,9 +166,9 @@ def test_custom_seasons_shift() -> None:
 def test_a_late_week_counts_for_the_month_it_declares() -> None:
     """The last week lies in May but counts for April; then comes all of May."""
     weeks = week_stages(5, "2026-04-04", season=3)
-    stages = [*weeks, make_stage(5, day("2026-05-01"), day("2026-06-01"), 4)]
+    stages = [*weeks, stage_between(5, day("2026-05-01"), day("2026-06-01"), 4)]
     recent = [(0, "2026-03-01", "2026-04-04", 50.0)]
-    model = inflow_model(make_case(stages, phi=constant_phi(6, 0.5), recent=recent))
+    model = inflow_model(seasonal_case(stages, phi=constant_phi(6, 0.5), recent=recent))
     inflow = np.array([[45.0], [55.0], [60.0], [50.0], [65.0], [70.0]])
     found = memories(model, inflow)
     april = (3 * 50 + 7 * (45 + 55 + 60) + 6 * 50) / 30
@@ -175,9 +179,9 @@ def test_a_late_week_counts_for_the_month_it_declares() -> None:
 def test_pre_study_stages_do_not_move_the_end_of_a_month() -> None:
     stages = week_stages(9, "2024-04-01")
     recent = past_months([[9.0]], first=4)
-    plain = inflow_model(make_case(stages, phi=constant_phi(9, 0.5), recent=recent))
+    plain = inflow_model(seasonal_case(stages, phi=constant_phi(9, 0.5), recent=recent))
     before = pre_study([("2024-02-01", "2024-03-01", 1), ("2024-03-01", "2024-04-01", 2)], [1, 2], [3, 10])
-    more = inflow_model(make_case(stages, phi=constant_phi(9, 0.5), recent=recent, before=before))
+    more = inflow_model(seasonal_case(stages, phi=constant_phi(9, 0.5), recent=recent, before=before))
     assert (plain.lags.carry == more.lags.carry).all()
     assert (plain.lags.gain == more.lags.gain).all()
 
@@ -195,11 +199,11 @@ def test_means_of_complete_periods(lengths: list[int], offset: int, seed: int, s
     stages, at = [], start
     for number, length in enumerate(lengths):
         end = at + datetime.timedelta(days=length)
-        stages.append(make_stage(number, at, end, at.month - 1))
+        stages.append(stage_between(number, at, end, at.month - 1))
         at = end
     day_before = str(start - datetime.timedelta(days=1))
     recent = [(0, "2020-01-01", day_before, 5.0), (0, day_before, str(start), 8.0)]
-    case = make_case(stages, seasons=seasons, phi=constant_phi(len(stages), 0.3, 0.2), recent=recent)
+    case = seasonal_case(stages, seasons=seasons, phi=constant_phi(len(stages), 0.3, 0.2), recent=recent)
     model = inflow_model(case)
     inflow = np.random.default_rng(seed).normal(size=(len(stages), 1))
     daily = {start - datetime.timedelta(days=1): 8.0}

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from par_cases import (
+from builders.scenario_studies import (
     MONTHS,
     MONTHS_AND_QUARTERS,
-    make_case,
-    make_stage,
     month_stages,
     month_start,
     past_months,
+    seasonal_case,
+    stage_between,
 )
 from yule_walker_oracle import Oracle, stationary_shares
 
@@ -60,7 +60,7 @@ def simulate(
 
 def history_case(history: InflowHistory, hydros: int = 1, **options: object) -> Case:
     recent = past_months([[100.0 + n for n in range(13)]] * hydros)
-    case = make_case(
+    case = seasonal_case(
         month_stages(12),
         hydro_ids=range(hydros),
         mean=0.0,
@@ -312,7 +312,7 @@ def test_correlation_of_residuals() -> None:
     short = estimated_correlation(history_case(as_history(values[:, : 12 * 20], 1), 3))
     assert short is not None
     assert sorted(short.profiles) == ["default"]
-    assert estimated_correlation(make_case(month_stages(2))) is None
+    assert estimated_correlation(seasonal_case(month_stages(2))) is None
 
 
 def test_pearson_over_common_dates() -> None:
@@ -334,10 +334,10 @@ def test_quarters_are_estimated_from_months() -> None:
     values = simulate(1, 80, 9)
     stages = [
         *month_stages(3),
-        make_stage(3, datetime.date(2024, 4, 1), datetime.date(2024, 7, 1), 13),
-        make_stage(4, datetime.date(2024, 7, 1), datetime.date(2024, 10, 1), 14),
+        stage_between(3, datetime.date(2024, 4, 1), datetime.date(2024, 7, 1), 13),
+        stage_between(4, datetime.date(2024, 7, 1), datetime.date(2024, 10, 1), 14),
     ]
-    case = make_case(
+    case = seasonal_case(
         stages,
         seasons=MONTHS_AND_QUARTERS,
         mean=0.0,

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from par_cases import (
+from builders.scenario_studies import (
     constant_phi,
-    make_case,
     memories,
     month_stages,
     past_months,
     pre_study,
+    seasonal_case,
     windows,
 )
 from yule_walker_oracle import stationary_shares
@@ -19,7 +19,7 @@ from cobre.stochastic.par import inflow_model
 
 
 def test_white_noise_is_untouched() -> None:
-    case = make_case(month_stages(3), mean=[[10.0], [20.0], [30.1]], std=[[1.0], [2.0], [0.3]])
+    case = seasonal_case(month_stages(3), mean=[[10.0], [20.0], [30.1]], std=[[1.0], [2.0], [0.3]])
     model = inflow_model(case)
     assert model.path == "user_stats_white_noise"
     assert model.psi.shape == (3, 1, 0)
@@ -31,7 +31,7 @@ def test_white_noise_is_untouched() -> None:
 def test_first_order_in_original_units() -> None:
     """psi = 0.5 * 10 / 4 before the study, then 0.5 * 20 / 10 and 0.5 * 8 / 20."""
     before = pre_study([("2023-12-01", "2024-01-01", 11)], [50.0], [4.0])
-    case = make_case(
+    case = seasonal_case(
         month_stages(3),
         mean=[[100.0], [200.0], [80.0]],
         std=[[10.0], [20.0], [8.0]],
@@ -53,7 +53,9 @@ def test_first_order_in_original_units() -> None:
 def test_residual_shares_of_second_order() -> None:
     """Lags before the study are uncorrelated: 0.8124, 0.7141, 0.6819 for phi = (0.5, 0.3)."""
     recent = past_months([[50.0, 45.0]])
-    model = inflow_model(make_case(month_stages(3), std=1.0, phi=constant_phi(3, 0.5, 0.3), recent=recent))
+    model = inflow_model(
+        seasonal_case(month_stages(3), std=1.0, phi=constant_phi(3, 0.5, 0.3), recent=recent)
+    )
     np.testing.assert_allclose(model.sigma_m3s[:, 0], [0.8124, 0.7141, 0.6819], atol=5e-5)
     # The first two by hand: rho = phi, then corr(z_0, z_-1) = 0.5.
     assert model.sigma_m3s[0, 0] == pytest.approx(np.sqrt(1 - 0.25 - 0.09), rel=1e-15)
@@ -66,12 +68,12 @@ def test_a_lag_takes_the_statistics_of_its_own_season() -> None:
     std = np.arange(10.0, 23.0)[:, np.newaxis]
     phi = constant_phi(13, 0.5)
     model = inflow_model(
-        make_case(month_stages(13), mean=mean, std=std, phi=phi, recent=past_months([[1.0]]))
+        seasonal_case(month_stages(13), mean=mean, std=std, phi=phi, recent=past_months([[1.0]]))
     )
     assert model.psi[0, 0, 0] == 0.5 * 10.0 / 21.0
     # A study of three months: December has no statistics; January is nearer than March.
     short = inflow_model(
-        make_case(month_stages(3), mean=mean[:3], std=std[:3], phi=phi[:3], recent=past_months([[1.0]]))
+        seasonal_case(month_stages(3), mean=mean[:3], std=std[:3], phi=phi[:3], recent=past_months([[1.0]]))
     )
     assert short.psi[:, 0, 0].tolist() == [0.5, 0.5 * 11.0 / 10.0, 0.5 * 12.0 / 11.0]
     assert short.base_m3s[0, 0] == 50.0
@@ -80,7 +82,7 @@ def test_a_lag_takes_the_statistics_of_its_own_season() -> None:
     # Of two Januaries the nearer one counts.
     mean[12], std[12] = 300.0, 30.0
     two = inflow_model(
-        make_case(
+        seasonal_case(
             month_stages(14),
             mean=[*mean, [1.0]],
             std=[*std, [5.0]],
@@ -95,18 +97,18 @@ def test_only_lags_that_are_read_are_carried() -> None:
     phi = np.zeros((4, 3, 3))
     phi[2, 0, 1] = 0.4  # Hydro 0 reads lag 2 at stage 2: the inflow of stage 0.
     phi[3, 1, 0] = 0.4  # Hydro 1 reads lag 1 at stage 3: the inflow of stage 2.
-    case = make_case(month_stages(4), hydro_ids=(0, 1, 2), phi=phi)
+    case = seasonal_case(month_stages(4), hydro_ids=(0, 1, 2), phi=phi)
     model = inflow_model(case)
     assert model.lags.names == ("lag 1", "lag 2")
     assert model.lags.needed.tolist() == [[True, True], [True, False], [False, False]]
     assert (model.lags.initial == 0.0).all()
-    none = inflow_model(make_case(month_stages(2), phi=np.zeros((2, 1, 4))))
+    none = inflow_model(seasonal_case(month_stages(2), phi=np.zeros((2, 1, 4))))
     assert none.lags.names == ()
     assert none.path == "user_provided_no_history"
 
 
 def test_missing_observations_name_plant_lag_and_window() -> None:
-    case = make_case(
+    case = seasonal_case(
         month_stages(2),
         hydro_ids=(3, 8),
         phi=constant_phi(2, 0.3, 0.2, hydros=2),
@@ -127,7 +129,7 @@ def test_missing_observations_name_plant_lag_and_window() -> None:
 
 def test_recent_observations_come_before_history() -> None:
     history = windows([(0, "2023-12-01", "2024-01-01", 10.0)])
-    case = make_case(
+    case = seasonal_case(
         month_stages(12),
         phi=constant_phi(12, 0.5),
         recent=[(0, "2023-12-22", "2024-01-01", 41.0)],
@@ -146,7 +148,7 @@ def test_annual_component_spreads_over_twelve_lags() -> None:
     std = np.linspace(8.0, 21.0, stages)[:, np.newaxis]
     mean = np.linspace(80.0, 120.0, stages)[:, np.newaxis]
     values = [list(np.arange(12.0) + 90.0)]
-    case = make_case(
+    case = seasonal_case(
         month_stages(stages),
         mean=mean,
         std=std,
@@ -171,14 +173,14 @@ def test_annual_component_spreads_over_twelve_lags() -> None:
 def test_annual_component_alone() -> None:
     shape = (12, 1)
     annual = AnnualComponent(np.full(shape, 0.24), np.full(shape, 90.0), np.full(shape, 2.0))
-    case = make_case(month_stages(12), std=6.0, annual=annual, recent=past_months([[100.0] * 12]))
+    case = seasonal_case(month_stages(12), std=6.0, annual=annual, recent=past_months([[100.0] * 12]))
     model = inflow_model(case)
     np.testing.assert_allclose(model.psi, 0.24 * 6 / 24, rtol=1e-15)
     assert model.order.max() == 0
 
 
 def test_without_a_season_map_lags_simply_shift() -> None:
-    case = make_case(
+    case = seasonal_case(
         month_stages(3),
         seasons=None,
         phi=constant_phi(3, 0.5, 0.25),

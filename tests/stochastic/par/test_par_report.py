@@ -3,7 +3,13 @@
 import datetime
 
 import numpy as np
-from par_cases import MONTHS_AND_QUARTERS, make_case, make_stage, month_stages, past_months
+from builders.scenario_studies import (
+    MONTHS_AND_QUARTERS,
+    month_stages,
+    past_months,
+    seasonal_case,
+    stage_between,
+)
 from test_par_estimation import as_history, simulate
 
 from cobre.case.model import Season, SeasonMap
@@ -20,10 +26,10 @@ def largest(values: np.ndarray) -> float:
 def test_months_and_quarters_are_compared_each_at_its_own_length() -> None:
     stages = [
         *month_stages(3),
-        make_stage(3, datetime.date(2024, 4, 1), datetime.date(2024, 7, 1), 13),
-        make_stage(4, datetime.date(2024, 7, 1), datetime.date(2024, 10, 1), 14),
+        stage_between(3, datetime.date(2024, 4, 1), datetime.date(2024, 7, 1), 13),
+        stage_between(4, datetime.date(2024, 7, 1), datetime.date(2024, 10, 1), 14),
     ]
-    case = make_case(
+    case = seasonal_case(
         stages,
         hydro_ids=range(2),
         mean=0.0,
@@ -50,10 +56,10 @@ def test_weeks_in_monthly_seasons_have_the_model_of_a_month() -> None:
     first = datetime.date(2024, 1, 6)
     starts = [first + datetime.timedelta(days=7 * week) for week in range(8)]
     stages = [
-        make_stage(number, start, start + datetime.timedelta(days=7), start.month - 1)
+        stage_between(number, start, start + datetime.timedelta(days=7), start.month - 1)
         for number, start in enumerate(starts)
     ]
-    case = make_case(
+    case = seasonal_case(
         stages, hydro_ids=range(2), mean=0.0, std=0.0, history=HISTORY, recent=RECENT, has_stats=False
     )
     quality = stochastic_report(case).quality
@@ -67,10 +73,10 @@ def test_a_year_of_weeks() -> None:
     first = datetime.date(2024, 1, 1)
     starts = [first + datetime.timedelta(days=7 * week) for week in range(104)]
     stages = [
-        make_stage(number, start, start + datetime.timedelta(days=7), min(start.isocalendar()[1] - 1, 51))
+        stage_between(number, start, start + datetime.timedelta(days=7), min(start.isocalendar()[1] - 1, 51))
         for number, start in enumerate(starts)
     ]
-    case = make_case(stages, hydro_ids=(3,), mean=50.0, std=5.0, seasons=weeks)
+    case = seasonal_case(stages, hydro_ids=(3,), mean=50.0, std=5.0, seasons=weeks)
     quality = stochastic_report(case).quality
     assert quality.generated.season_id.tolist() == list(range(52))
     assert largest(quality.generated.lag1) < 4.0 / np.sqrt(5000)
