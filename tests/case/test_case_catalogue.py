@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from case_builder import errors_of, only, pick, warnings_of, write_case
+from builders.base_case import errors_of, only, pick, warnings_of, write_case
 
 from cobre.case import load
 from cobre.case.catalogue import ENTITY_TYPES, singular

@@ -1,13 +1,12 @@
 """The state of an extension in policies and checkpoints: energy in batteries."""
 
 import pytest
-from feature_files import write_files
+from builders.case_files import write_files
 from power_features import battery_under_noise
 
 import cobre.case
 from cobre.errors import OutputError
-from cobre.policy_store import latest_checkpoint, read_checkpoint
-from cobre.results import write_policy
+from cobre.policy import latest_checkpoint, read_checkpoint, read_policy_directory, write_flatbuffers
 from cobre.sddp import train
 
 
@@ -27,14 +26,10 @@ def test_a_resumed_run_and_a_second_thread_make_the_same_bytes(case, tmp_path):
     assert resumed.policy_sha256 == whole.policy_sha256
 
 
-def test_a_warm_start_takes_the_cuts_over(case, tmp_path):
+def test_a_warm_start_takes_the_cuts_over_and_the_format_of_cobre_rs_cannot_hold_them(case, tmp_path):
     trained = train(case, iterations=6, output=tmp_path)
     warm = train(case, iterations=1, warm_start=tmp_path / "policy")
     assert warm.lower_bound >= trained.lower_bound * (1.0 - 1e-12)
-
-
-def test_the_format_of_cobre_rs_cannot_hold_it(case, tmp_path):
-    trained = train(case, iterations=1)
-    with pytest.raises(OutputError, match="cobre-rs cannot hold"):
-        write_policy(tmp_path / "policy", case, trained)
-    assert not (tmp_path / "policy").exists()
+    with pytest.raises(OutputError, match="battery_energy of entity 0"):
+        write_flatbuffers(tmp_path / "foreign", read_policy_directory(tmp_path / "policy"), case)
+    assert not (tmp_path / "foreign").exists()
