@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from cobre.case.catalogue import singular
 from cobre.case.horizon import further_keys
 from cobre.case.model import Case
 from cobre.errors import Problem, ValidationError
@@ -312,7 +313,7 @@ def _is_table(value: Any) -> bool:
 
 def _label(section: str, item: Any, place: int) -> str:
     identity = getattr(item, "id", place)
-    return f"{section.rstrip('s').replace('_', ' ')} {identity}"
+    return f"{singular(section).replace('_', ' ')} {identity}"
 
 
 def _parts(value: Any, labels: Sequence[str]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from cobre.policy.foreign.records import (
     StateSlot,
 )
 from cobre.policy.foreign.slots import identified_slots, state_slots
-from cobre.policy.matching import ComponentMap
+from cobre.policy.matching import ComponentMap, described
 from cobre.policy.model import NodeCuts, NodeEntry, Policy, StateEntry, TransitionEntry
 
 _KIND = "PolicyIncompatible"
@@ -296,6 +296,14 @@ def _pool(policy: Policy, case: Case, position: int) -> Pool:
         raise OutputError(
             "OutputNotWritable", f"the format of cobre-rs cannot hold this policy: {error}", {"node": node.id}
         ) from error
+    for part, slot in zip(policy.components, ours, strict=True):
+        if slot.kind == NOT_IN_FORMAT:
+            raise OutputError(
+                "OutputNotWritable",
+                f"the policy has the state {described(*part.key)}, which the format of cobre-rs cannot hold",
+                {"entity": described(*part.key)},
+                "keep the policy in the format of this package",
+            )
     slots, slopes = merged_slots(ours, cuts.slopes)
     columns = [cuts.slot, cuts.iteration, cuts.forward_pass]
     intercepts, active = cuts.intercept, cuts.active
@@ -334,16 +342,8 @@ def merged_slots(
     Raises
     ------
     OutputError
-        When they have different slopes, or the format has no such component.
+        When they have different slopes.
     """
-    foreign = next((slot for slot in slots if slot.kind == NOT_IN_FORMAT), None)
-    if foreign is not None:
-        raise OutputError(
-            "OutputNotWritable",
-            f"the policy values {foreign}, which the format of cobre-rs cannot hold",
-            {"entity": str(foreign)},
-            "keep the policy in the format of this package",
-        )
     first: dict[StateSlot, int] = {}
     for place, slot in enumerate(slots):
         known = first.setdefault(slot, place)
