@@ -296,8 +296,8 @@ def _pool(policy: Policy, case: Case, position: int) -> Pool:
         raise OutputError(
             "OutputNotWritable", f"the format of cobre-rs cannot hold this policy: {error}", {"node": node.id}
         ) from error
-    for part, slot in zip(policy.components, ours, strict=True):
-        if slot.kind == NOT_IN_FORMAT:
+    for part, own in zip(policy.components, ours, strict=True):
+        if own.kind == NOT_IN_FORMAT:
             raise OutputError(
                 "OutputNotWritable",
                 f"the policy has the state {described(*part.key)}, which the format of cobre-rs cannot hold",
