@@ -239,6 +239,46 @@ def pumped_storage(directory: Path) -> None:
     write_case(directory, files, tables)
 
 
+def battery(directory: Path) -> None:
+    """Energy is stored in one night and used on the next day: a state other than water."""
+    days = ["2024-07-01", "2024-07-02", "2024-07-03"]
+    files = {
+        "config.json": config(forward_passes=1, iterations=10),
+        "penalties.json": penalties([{"depth_mw": None, "cost": 1000.0}]),
+        "stages.json": stages(days, {"day": 16.0, "night": 8.0}, block_mode="chronological"),
+        "initial_conditions.json": initial_storage([]),
+        "system/buses.json": {"buses": [bus(0, "Town")]},
+        "system/lines.json": {"lines": []},
+        "system/hydros.json": {"hydros": []},
+        "system/batteries.json": {
+            "batteries": [
+                entity(
+                    0,
+                    "Cellar",
+                    bus_id=0,
+                    max_charge_mw=40.0,
+                    max_discharge_mw=40.0,
+                    max_energy_mwh=400.0,
+                    initial_energy_mwh=100.0,
+                    charge_efficiency=0.9,
+                    discharge_efficiency=0.9,
+                )
+            ]
+        },
+        "system/thermals.json": {
+            "thermals": [
+                thermal(0, "Coal", cost=20.0, max_mw=200.0),
+                thermal(1, "Peaker", cost=100.0, max_mw=200.0),
+            ]
+        },
+        "scenarios/load_factors.json": load_factors([[1.5, 0.5]], n_stages=2),
+    }
+    tables = {
+        "scenarios/load_seasonal_stats.parquet": seasonal_stats("bus", "mw", [[200.0, 200.0]]),
+    }
+    write_case(directory, files, tables)
+
+
 def ordered_ahead(directory: Path) -> None:
     """A thermal plant whose fuel is ordered a stage ahead, and the blocks that share the order."""
     months = ["2024-06-01", "2024-07-01", "2024-07-31", "2024-08-30"]
@@ -337,6 +377,7 @@ EXAMPLES = {
     "random-inflow": random_inflow,
     "head-effect": head_effect,
     "pumped-storage": pumped_storage,
+    "battery": battery,
     "ordered-ahead": ordered_ahead,
     "secure-import": secure_import,
 }

@@ -7,11 +7,12 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1] / "cobre"
 
 LAYERS = (
-    {"_distribution", "_lazy", "_version", "errors", "units", "stop_signals"},
-    {"durable", "machine", "output"},
+    {"_distribution", "_lazy", "_version", "errors", "fields", "members", "stop_signals", "units"},
+    {"_communicators", "durable", "machine", "output"},
     {"native"},
     {"comm"},
     {"hydro"},
+    {"rules"},
     {"case"},
     {"stochastic"},
     {"lp"},

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.windows import by_entity, check_windows
 from cobre.case.format import layout
 from cobre.case.format.schema.initial import CommitmentEntry, PostStudyFile, PostStudyThermalBounds, Window
@@ -34,9 +35,9 @@ _TOLERANCE = 1e-6
 
 def check_anticipated(sources: Sources, reporter: Reporter) -> None:
     """Check leads, past commitments and post-study stages; values against limits come later."""
-    stages = sorted(sources.stages.items, key=lambda item: item.id)
+    stages = by_id(sources.stages.items)
     known = sources.stages.root is not None and sources.thermals.ids is not None and bool(stages)
-    plants = sorted(sources.thermals.items, key=lambda item: item.id)
+    plants = by_id(sources.thermals.items)
     ahead = {item.id: item for item in plants if item.anticipated_config is not None}
     post = sources.post_study.root if sources.post_study is not None else None
     post_known = sources.post_study is None or post is not None

@@ -7,14 +7,17 @@ costs are in $/MWh unless the name says otherwise, those of hydro plants as in
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import EXTENSIONS
+from cobre.case.format.schema.system import Entity
 from cobre.case.model import (
     HYDRO_PENALTIES,
     AnticipatedDelivery,
@@ -98,6 +101,11 @@ def _entities(case: Case) -> dict[str, pa.Table]:
         "non_controllables": _records(NonControllable, case.non_controllables),
         "pumping_stations": _records(PumpingStation, case.pumping_stations),
         "contracts": _records(Contract, case.contracts),
+        **{
+            kind.attribute: _entries(kind.entry, items)
+            for kind in EXTENSIONS
+            if (items := case.extensions.get(kind.attribute))
+        },
     }
 
 
@@ -147,6 +155,17 @@ def _records(kind: Any, items: Iterable[Any], **first: Sequence[int]) -> pa.Tabl
     return pa.table(columns)
 
 
+def _entries(model: type[Entity], items: Sequence[Any]) -> pa.Table:
+    """Return entities of an extension as rows."""
+    columns = {}
+    for name, field in model.model_fields.items():
+        kinds = [part for part in get_args(field.annotation) or (field.annotation,) if part is not type(None)]
+        kind = get_args(kinds[0])[0] if get_args(kinds[0]) else kinds[0]
+        of = _TYPES["datetime.date" if kind is datetime.date else kind.__name__]
+        columns[name] = pa.array([getattr(item, name) for item in items], of)
+    return pa.table(columns)
+
+
 # -- resolved values -----------------------------------------------------------------------------------
 
 _LIMITS: dict[str, tuple[str, ...]] = {
@@ -187,6 +206,11 @@ def _values(case: Case) -> dict[str, pa.Table]:
         names.get(kind, f"{kind}_limits"): _by_block(case, ids[kind], columns)
         for kind, columns in _LIMITS.items()
     }
+    for kind in EXTENSIONS:
+        items = case.extensions.get(kind.attribute)
+        if items and kind.limits:
+            own = {kind.id_column: [item.id for item in items]}
+            tables[f"{kind.name}_limits"] = _by_block(case, own, [limit.field for limit in kind.limits])
     tables["hydro_stages"] = _hydro_stages(case)
     return tables
 
@@ -214,8 +238,13 @@ def _by_block(case: Case, ids: dict[str, list[int]], columns: Sequence[str]) -> 
         own = np.array(of, np.int32)
         table[name] = each(lambda stage, _, own=own: np.repeat(own, len(stage.blocks)))  # type: ignore[misc]
     for name in columns:
-        table[name] = each(lambda stage, data, name=name: spread(getattr(data, name), stage))  # type: ignore[misc]
+        table[name] = each(lambda stage, data, name=name: spread(_limit(data, name), stage))  # type: ignore[misc]
     return pa.table(table)
+
+
+def _limit(data: StageData, name: str) -> NDArray[Any]:
+    values: NDArray[Any] = data.extensions[name] if name in data.extensions else getattr(data, name)
+    return values
 
 
 def _hydro_stages(case: Case) -> pa.Table:

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import math
 import posixpath
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.config import boundary_path
 from cobre.case.checks.stages import discount_factor, stage_rate, transition_rates
 from cobre.case.format.schema.config import (
-    BoundStalling,
     Checkpointing,
     ConfigFile,
-    Gap,
-    IterationLimit,
     SampledSimulation,
     SampledTraining,
     SimulationScenarioSource,
-    SimulationStopping,
-    TimeLimit,
     TrainingScenarioSource,
 )
 from cobre.case.format.schema.config import CutSelection as CutSelectionSection
-from cobre.case.format.schema.stages import RiskEntry, StageEntry, StagesFile
+from cobre.case.format.schema.stages import StageEntry, StagesFile
 from cobre.case.model import (
     Block,
-    BoundStallingRule,
     CheckpointOptions,
     CutSelection,
     EstimationOptions,
     ExportOptions,
-    GapRule,
     PolicyGraph,
     PolicyNode,
     PolicyOptions,
@@ -41,19 +35,59 @@ from cobre.case.model import (
     Season,
     SeasonMap,
     SimulationOptions,
-    SimulationRule,
     Stage,
-    StoppingRule,
-    TimeLimitRule,
     TrainingOptions,
     Transition,
     UpperBoundOptions,
 )
 from cobre.case.model.horizon import chain_graph
 from cobre.case.seasons import stage_season
+from cobre.rules.selection import METHODS
+from cobre.rules.stopping.iteration_limit import IterationLimit
+
+HELD_BY_OPTIONS = (
+    *("$schema", "json_schema", "simulation", "policy", "exports", "upper_bound_evaluation"),
+    *(
+        f"training.{name}"
+        for name in (
+            *("enabled", "tree_seed", "selection", "stopping_rules", "stopping_mode", "cut_selection"),
+            *("parallelism", "solver"),
+            *("scenario_source.seed", "scenario_source.historical_years", "scenario_source.openings.source"),
+            *(f"scenario_source.{name}.scheme" for name in ("inflow", "load", "ncs")),
+        )
+    ),
+    *("modeling.inflow_non_negativity.method", "modeling.inflow_non_negativity.truncation_cuts"),
+    "modeling.cost_scale_factor",
+    *(
+        f"estimation.{name}"
+        for name in (
+            *("max_order", "order_selection", "min_observations_per_season", "max_coefficient_magnitude"),
+        )
+    ),
+)
+"""Keys of ``config.json``, and sections with all that is in them, that the options of a study stand for.
+
+Any other key is read with :meth:`cobre.case.model.Case.option` where it is used, and is part of the study's
+fingerprint.
+"""
 
 DEFAULT_TREE_SEED = 42
 DEFAULT_POLICY_PATH = "policy"
+
+
+def further_keys(config: ConfigFile) -> dict[str, Any]:
+    """Return the keys that are given and that no option stands for, by dotted path."""
+
+    def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+        if path in HELD_BY_OPTIONS or value is None:
+            return
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                yield from leaves(inner, f"{path}.{name}" if path else name)
+        else:
+            yield path, value
+
+    return dict(leaves(config.model_dump(serialize_as_any=True), ""))
 
 
 def resolve_training(config: ConfigFile) -> TrainingOptions:
@@ -73,7 +107,7 @@ def resolve_training(config: ConfigFile) -> TrainingOptions:
         enumerated=not isinstance(selection, SampledTraining),
         source=_source(training.scenario_source),
         stopping_rules=tuple(
-            _stopping_rule(rule) for rule in training.stopping_rules if not isinstance(rule, IterationLimit)
+            rule for rule in training.stopping_rules if not isinstance(rule, IterationLimit)
         ),
         stopping_mode=training.stopping_mode or "any",
         cut_selection=_cut_selection(training.cut_selection),
@@ -133,18 +167,6 @@ def _source(given: SimulationScenarioSource | None) -> ScenarioSource:
     )
 
 
-def _stopping_rule(rule: TimeLimit | BoundStalling | Gap | SimulationStopping) -> StoppingRule:
-    if isinstance(rule, TimeLimit):
-        return TimeLimitRule(rule.seconds)
-    if isinstance(rule, BoundStalling):
-        return BoundStallingRule(rule.iterations, rule.tolerance)
-    if isinstance(rule, SimulationStopping):
-        return SimulationRule(
-            rule.replications, rule.period, rule.bound_window, rule.distance_tol, rule.bound_tol
-        )
-    return GapRule(rule.tolerance, rule.relative_tolerance, rule.bound or "deterministic")
-
-
 def _cut_selection(section: CutSelectionSection | None) -> CutSelection:
     if section is None:
         return CutSelection()
@@ -154,9 +176,10 @@ def _cut_selection(section: CutSelectionSection | None) -> CutSelection:
         "activity_tolerance": section.row_activity_tolerance,
     }
     if method is not None:
-        given |= method.model_dump()
-        tolerances = ("tie_tolerance", "domination_tolerance", "violation_tolerance")
-        given["tolerance"] = next(given.pop(name) for name in tolerances if name in given)
+        rule, keys = METHODS[method.method], method.model_dump()
+        given["tolerance"] = keys.pop(rule.tolerance_key)
+        given["parameters"] = tuple(float(keys.pop(key)) for key in rule.parameter_keys) or None
+        given |= keys
     return CutSelection(**{name: value for name, value in given.items() if value is not None})
 
 
@@ -201,7 +224,7 @@ def resolve_stages(file: StagesFile) -> tuple[Stage, ...]:
     """Return the study stages by ascending id."""
     rates = transition_rates(file.policy_graph.transitions or []) if not file.policy_graph.nodes else {}
     rate = file.policy_graph.annual_discount_rate
-    study = sorted((stage for stage in file.stages if stage.id >= 0), key=lambda stage: stage.id)
+    study = by_id(stage for stage in file.stages if stage.id >= 0)
     return tuple(_stage(file, stage, stage_rate(stage, rates, rate)) for stage in study)
 
 
@@ -215,29 +238,15 @@ def _stage(file: StagesFile, stage: StageEntry, rate: float) -> Stage:
         start_date=stage.start_date,
         end_date=stage.end_date,
         season_id=stage_season(file, stage),
-        blocks=tuple(
-            Block(block.id, block.name, block.hours)
-            for block in sorted(stage.blocks, key=lambda block: block.id)
-        ),
+        blocks=tuple(Block(block.id, block.name, block.hours) for block in by_id(stage.blocks)),
         num_openings=1 if stage.num_openings is None else stage.num_openings,
         discount_factor=discount_factor(stage, rate),
         block_mode=stage.block_mode or "parallel",
-        risk=RiskMeasure() if stage.risk_measure is None else _risk(stage.risk_measure),
+        risk=stage.risk_measure or RiskMeasure(),
         sampling_method=method,
         storage_is_state=state is None or state.storage is not False,
         lags_are_state=state is not None and state.inflow_lags is True,
     )
-
-
-def _risk(entry: RiskEntry) -> RiskMeasure:
-    if entry.cvar is not None:
-        return RiskMeasure(weight=entry.cvar.weight, tail=entry.cvar.alpha)
-    if entry.entropic is not None:
-        return RiskMeasure(kind="entropic", gamma=entry.entropic.gamma)
-    if entry.weights is not None:
-        total = math.fsum(entry.weights)
-        return RiskMeasure(kind="spectral", spectrum=tuple(weight / total for weight in entry.weights))
-    return RiskMeasure(kind="worst_case")
 
 
 def resolve_seasons(file: StagesFile) -> SeasonMap | None:
@@ -249,15 +258,14 @@ def resolve_seasons(file: StagesFile) -> SeasonMap | None:
         definitions.cycle_type,
         tuple(
             Season(item.id, item.label, item.month_start, item.day_start, item.month_end, item.day_end)
-            for item in sorted(definitions.seasons, key=lambda item: item.id)
+            for item in by_id(definitions.seasons)
         ),
     )
 
 
 def resolve_graph(file: StagesFile) -> PolicyGraph:
     """Return the policy graph; probabilities out of a node sum to 1 but for rounding."""
-    measure = file.policy_graph.root_risk_measure
-    return replace(_nodes_and_edges(file), root_risk=None if measure is None else _risk(measure))
+    return replace(_nodes_and_edges(file), root_risk=file.policy_graph.root_risk_measure)
 
 
 def _nodes_and_edges(file: StagesFile) -> PolicyGraph:

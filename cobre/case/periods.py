@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import by_id
 from cobre.case.model.horizon import Season, SeasonMap, Stage
 from cobre.case.model.scenarios import PreStudyStats
 
@@ -117,7 +118,7 @@ class _Weeks(Resolution):
 class _Custom(Resolution):
     def __init__(self, name: str, seasons: Sequence[Season]) -> None:
         self.name = name
-        self._seasons = sorted(seasons, key=lambda season: season.id)
+        self._seasons = by_id(seasons)
 
     @cached_property
     def season_ids(self) -> frozenset[int]:
@@ -140,7 +141,7 @@ class _Own(Resolution):
         self.name = "stage"
         self._stages = [
             Period(stage.start_date, max(stage.end_date, stage.start_date + _DAY), stage.season_id)
-            for stage in sorted(stages, key=lambda stage: stage.id)
+            for stage in by_id(stages)
         ]
 
     def at(self, date: datetime.date) -> Period:

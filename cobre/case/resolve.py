@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case.anticipated import post_study_stages
+from cobre.case.catalogue import EXTENSIONS, by_id
 from cobre.case.checks.initial import initial_storage
 from cobre.case.format.schema.penalties import DeficitSegmentEntry, PenaltiesFile
 from cobre.case.format.sources import Sources
@@ -89,6 +90,12 @@ def resolve(
         estimation=resolve_estimation(config),
         simulation=resolve_simulation(config),
         exports=resolve_exports(config),
+        config=config,
+        extensions={
+            kind.attribute: tuple(by_id(items))
+            for kind in EXTENSIONS
+            if (items := sources.registry(kind).items)
+        },
     )
 
 
@@ -114,7 +121,7 @@ def _buses(sources: Sources, penalties: PenaltiesFile) -> tuple[Bus, ...]:
             name=bus.name,
             deficit_segments=_segments(common if bus.deficit_segments is None else bus.deficit_segments),
         )
-        for bus in sorted(sources.buses.items, key=lambda bus: bus.id)
+        for bus in by_id(sources.buses.items)
     )
 
 
@@ -127,14 +134,14 @@ def _lines(sources: Sources) -> tuple[Line, ...]:
             target_bus_id=line.target_bus_id,
             loss=(line.losses_percent or 0.0) / 100.0,
         )
-        for line in sorted(sources.lines.items, key=lambda line: line.id)
+        for line in by_id(sources.lines.items)
     )
 
 
 def _thermals(sources: Sources) -> tuple[Thermal, ...]:
     return tuple(
         Thermal(id=thermal.id, name=thermal.name, bus_id=thermal.bus_id)
-        for thermal in sorted(sources.thermals.items, key=lambda thermal: thermal.id)
+        for thermal in by_id(sources.thermals.items)
     )
 
 
@@ -149,7 +156,7 @@ def _hydros(sources: Sources, stages: tuple[Stage, ...]) -> tuple[Hydro, ...]:
             downstream_id=hydro.downstream_id,
             unit_groups=tuple(
                 UnitGroup(id=group.id, name=group.name, bus_id=group.bus_id)
-                for group in sorted(hydro.unit_groups, key=lambda group: group.id)
+                for group in by_id(hydro.unit_groups)
             ),
             initial_storage_hm3=storage[hydro.id],
             travel_time_hours=hydro.travel_time_hours or 0.0,
@@ -162,7 +169,7 @@ def _hydros(sources: Sources, stages: tuple[Stage, ...]) -> tuple[Hydro, ...]:
             ),
             specific_productivity_mw_per_m3s_per_m=hydro.specific_productivity_mw_per_m3s_per_m,
         )
-        for hydro in sorted(sources.hydros.items, key=lambda hydro: hydro.id)
+        for hydro in by_id(sources.hydros.items)
     )
 
 
@@ -175,7 +182,7 @@ def _non_controllables(sources: Sources) -> tuple[NonControllable, ...]:
             max_generation_mw=item.max_generation_mw,
             allow_curtailment=item.allow_curtailment,
         )
-        for item in sorted(sources.non_controllables.items, key=lambda item: item.id)
+        for item in by_id(sources.non_controllables.items)
     )
 
 
@@ -189,12 +196,12 @@ def _pumping_stations(sources: Sources) -> tuple[PumpingStation, ...]:
             destination_hydro_id=item.destination_hydro_id,
             consumption_mw_per_m3s=item.consumption_mw_per_m3s,
         )
-        for item in sorted(sources.pumping_stations.items, key=lambda item: item.id)
+        for item in by_id(sources.pumping_stations.items)
     )
 
 
 def _contracts(sources: Sources) -> tuple[Contract, ...]:
     return tuple(
         Contract(id=item.id, name=item.name, bus_id=item.bus_id, kind=item.type)
-        for item in sorted(sources.contracts.items, key=lambda item: item.id)
+        for item in by_id(sources.contracts.items)
     )

@@ -14,6 +14,7 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.references import check_unique
 from cobre.case.format import layout
 from cobre.case.format.schema.stages import (
@@ -45,7 +46,7 @@ def season_of(
     if definitions.cycle_type == "monthly":
         return next((season for season in seasons if season.month_start == start.month), None)
     if definitions.cycle_type == "weekly":
-        ordered = sorted(seasons, key=lambda season: season.id)
+        ordered = by_id(seasons)
         week = start.isocalendar()[1] - 1
         # Week 53 of a long year has no season of its own in a cycle of 52.
         return ordered[min(week, len(ordered) - 1)] if week <= len(ordered) else None
@@ -80,7 +81,7 @@ def check_seasons(file: StagesFile, reporter: Reporter) -> None:
     usable = _check_definitions(definitions, reporter)
     stages: list[StageEntry | PreStudyStageEntry] = [*file.stages, *(file.pre_study_stages or ())]
     known = {season.id for season in definitions.seasons}
-    for stage in sorted(stages, key=lambda item: item.id):
+    for stage in by_id(stages):
         if stage.season_id is not None and stage.season_id not in known:
             _report_stage(
                 stage,

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from cobre.case.bounds.axes import StageAxis, stage_axis
 from cobre.case.bounds.costs import resolve_costs
-from cobre.case.bounds.limits import Grids, by_id
+from cobre.case.bounds.limits import Grids, resolve_extension_limits
 from cobre.case.bounds.tables import BoundTables
+from cobre.case.catalogue import by_id
 from cobre.case.format.schema.penalties import PenaltiesFile
 from cobre.case.format.sources import Sources
 from cobre.case.model import StageData
@@ -39,6 +40,7 @@ def resolve_stage_data(
     status = hydro_status(by_id(sources.hydros.items), stages.ids)
     served = in_service(by_id(sources.non_controllables.items), stages.ids)
     load, ncs = resolve_load_factors(sources), resolve_ncs_factors(sources)
+    extended = resolve_extension_limits(sources, tables, stages)
     return tuple(
         StageData(
             **_cut(grids, stages, position),
@@ -46,6 +48,7 @@ def resolve_stage_data(
             ncs_in_service=_frozen(served[position]),
             load_factor=_frozen(load[position]),
             ncs_factor=_frozen(ncs[position]),
+            extensions=_cut(extended, stages, position),
         )
         for position in range(stages.ids.size)
     )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import singular
 from cobre.case.model import Case
 from cobre.case.model.options import ClassName
 
@@ -179,6 +180,7 @@ def summarize(case: Case) -> CaseSummary:
             "non_controllable_sources": len(case.non_controllables),
             "pumping_stations": len(case.pumping_stations),
             "contracts": len(case.contracts),
+            **{name: len(items) for name, items in case.extensions.items()},
         },
         stages=len(case.stages),
         first_day=case.stages[0].start_date.isoformat(),
@@ -286,5 +288,5 @@ def _span(values: tuple[int, ...]) -> str:
 def _count(count: int, words: str) -> str:
     """Return a number with its noun, which is given in the plural."""
     if count == 1:
-        return f"1 {words.removesuffix('es') if words == 'buses' else words.removesuffix('s')}"
+        return f"1 {singular(words)}"
     return f"{count if count < 10**7 else f'about 10^{len(str(count)) - 1}'} {words}"

@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from cobre._version import __version__
 from cobre.cli import help_texts, synthetic
-from cobre.cli.choices import KernelBackend, LaunchBackend, TemplateName, TrainBackend
+from cobre.cli.choices import PolicyFormat, TemplateName
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import run_command
@@ -32,14 +32,32 @@ _MAX_ITERATIONS = 2**31 - 1
 
 
 class _PlainFlags:
-    """Shows flags in the help without a type: ``--quiet``, not ``--quiet <bool>``."""
+    """Shows flags in the help without a type: ``--quiet``, not ``--quiet <bool>``, and names of backends."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in parameters:
             if getattr(parameter, "is_flag", False) and parameter.metavar is None:
                 parameter.metavar = ""
+            if parameter.name == "backend":
+                parameter.metavar = f"<{'|'.join(_backends(parameter.default))}>"
         return parameters
+
+
+def _backends(default: str) -> list[str]:
+    """Return what ``--backend`` may be: the installed ones, and ``auto`` where that is the default."""
+    from cobre._communicators import backend_names
+
+    return [*(["auto"] if default == "auto" else []), *backend_names()]
+
+
+def _installed(ctx: Any, parameter: Any, value: str) -> str:
+    """Refuse a backend that is not installed."""
+    names = _backends(parameter.default)
+    if value not in names:
+        listed = ", ".join(map(repr, names))
+        raise typer.BadParameter(f"{value!r} is not one of {listed}", ctx=ctx, param=parameter)
+    return value
 
 
 class _Group(_PlainFlags, TyperGroup):
@@ -143,13 +161,14 @@ def _train(
         ),
     ] = None,
     backend: Annotated[
-        TrainBackend,
+        str,
         typer.Option(
             "--backend",
+            callback=_installed,
             help="How ranks talk. By default shm with --ranks, else as the launcher of this process has set "
             "it up (mpiexec, cobre launch, COBRE_COMM_BACKEND).",
         ),
-    ] = TrainBackend.AUTO,
+    ] = "auto",
     checkpoint_every: Annotated[
         int | None,
         typer.Option(
@@ -216,7 +235,7 @@ def _train(
         seed,
         threads,
         ranks,
-        backend.value,
+        backend,
         resume,
         warm_start,
         checkpoint_every,
@@ -357,11 +376,94 @@ def _schema(
     return run_command("schema", view, lambda outcome: schema_command(directory, outcome))
 
 
+_policy_app = typer.Typer(name="policy", cls=_Group, help=help_texts.POLICY, epilog=help_texts.EXIT_CODES)
+app.add_typer(_policy_app)
+_policy_command = partial(_policy_app.command, cls=_Command)
+
+PolicyArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A policy directory or checkpoint, of cobre or cobre-rs.")
+]
+PolicyCaseOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--case", metavar="CASE", help="The case of the study; files of cobre-rs cannot do without."
+    ),
+]
+
+
+@_policy_command(
+    "show",
+    help=help_texts.POLICY_SHOW,
+    epilog="Examples:\n\ncobre policy show results/policy\n\n"
+    "cobre policy show results/checkpoints/latest --output-format json\n\n" + help_texts.EXIT_CODES,
+)
+def _policy_show(
+    directory: PolicyArgument,
+    output_format: FormatOption = OutputFormat.HUMAN,
+    quiet: QuietOption = False,
+) -> int:
+    """Run ``cobre policy show``."""
+    from cobre.cli.policy import show_command
+
+    view = make_view("policy show", output_format, quiet=quiet)
+    return run_command("policy show", view, lambda outcome: show_command(directory, outcome))
+
+
+@_policy_command(
+    "convert",
+    help=help_texts.POLICY_CONVERT,
+    epilog="Examples:\n\ncobre policy convert results/policy for-cobre-rs --to cobre-rs --case CASE\n\n"
+    "cobre policy convert theirs/policy ours --to cobre --case CASE\n\n"
+    "cobre policy convert results/checkpoints/latest policy-so-far --to cobre\n\n" + help_texts.EXIT_CODES,
+)
+def _policy_convert(
+    directory: PolicyArgument,
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="Where the new directory goes.")],
+    to: Annotated[PolicyFormat, typer.Option("--to", help="The format to write.")],
+    case: PolicyCaseOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a policy that OUT holds.")] = False,
+    output_format: FormatOption = OutputFormat.HUMAN,
+    quiet: QuietOption = False,
+    warnings: WarningsOption = WarningDetail.GROUPED,
+) -> int:
+    """Run ``cobre policy convert``."""
+    from cobre.cli.policy import convert_command
+
+    view = make_view("policy convert", output_format, quiet=quiet, warnings=warnings)
+    return run_command(
+        "policy convert",
+        view,
+        lambda outcome: convert_command(directory, target, to.value, case, outcome, force=force),
+    )
+
+
+@_policy_command(
+    "compare",
+    help=help_texts.POLICY_COMPARE,
+    epilog="Examples:\n\ncobre policy compare results/policy other/policy\n\n"
+    "cobre policy compare ours/policy theirs/policy --case CASE\n\n"
+    + help_texts.EXIT_CODES.replace("130 stopped", "5 the policies differ; 130 stopped"),
+)
+def _policy_compare(
+    one: Annotated[Path, typer.Argument(metavar="A", help="A policy directory or checkpoint.")],
+    other: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
+    case: PolicyCaseOption = None,
+    output_format: FormatOption = OutputFormat.HUMAN,
+    quiet: QuietOption = False,
+) -> int:
+    """Run ``cobre policy compare``."""
+    from cobre.cli.policy import compare_command
+
+    view = make_view("policy compare", output_format, quiet=quiet)
+    return run_command("policy compare", view, lambda outcome: compare_command(one, other, case, outcome))
+
+
 @_command("warmup", help=help_texts.WARMUP, epilog=help_texts.EXIT_CODES)
 def _warmup(
     backend: Annotated[
-        KernelBackend, typer.Option("--backend", help="The communicator whose kernels are compiled.")
-    ] = KernelBackend.LOCAL,
+        str,
+        typer.Option("--backend", callback=_installed, help="The communicator whose kernels are compiled."),
+    ] = "local",
     output_format: FormatOption = OutputFormat.HUMAN,
     quiet: QuietOption = False,
 ) -> int:
@@ -369,7 +471,7 @@ def _warmup(
     from cobre.cli.information import warmup_command
 
     view = make_view("warmup", output_format, quiet=quiet)
-    return run_command("warmup", view, lambda outcome: warmup_command(outcome, backend.value))
+    return run_command("warmup", view, lambda outcome: warmup_command(outcome, backend))
 
 
 @_command(
@@ -394,7 +496,9 @@ def _launch(
         list[str], typer.Argument(metavar="-- COMMAND", help="The program and its arguments.")
     ],
     ranks: Annotated[int, typer.Option("-n", "--ranks", min=1, metavar="N", help="Number of copies.")],
-    backend: Annotated[LaunchBackend, typer.Option("--backend", help="How they talk.")] = LaunchBackend.SHM,
+    backend: Annotated[
+        str, typer.Option("--backend", callback=_installed, help="How they talk; not mpi, local.")
+    ] = "shm",
     prefix: Annotated[
         bool, typer.Option("--prefix", help="Put \\[rank] before each line of output.")
     ] = False,
@@ -406,7 +510,7 @@ def _launch(
     codes: list[int] = []
 
     def run(outcome: Outcome) -> None:
-        codes.append(run_ranks(command, ranks, backend=backend.value, prefix=prefix, pin=not no_pin))
+        codes.append(run_ranks(command, ranks, backend=backend, prefix=prefix, pin=not no_pin))
 
     failure = run_command("launch", make_view("launch", OutputFormat.HUMAN), run)
     return failure or codes[0]
@@ -475,8 +579,7 @@ def _interruptible() -> Iterator[None]:
 
 def _usage_error(given: Sequence[str], program: str, error: Any) -> int:
     """Show an error in the arguments in the format they ask for, as far as that can be told."""
-    names = {command.name for command in app.registered_commands}
-    command = next((word for word in given if word in names), "")
+    command = _command_of(given)
     option = getattr(getattr(error, "param", None), "opts", None) or getattr(error, "option_name", None)
     outcome = Outcome(command)
     if not given and error.ctx is not None:
@@ -495,6 +598,18 @@ def _usage_error(given: Sequence[str], program: str, error: Any) -> int:
     )
     make_view(command, _requested_format(given)).finish(outcome)
     return int(outcome.exit_code)
+
+
+def _command_of(given: Sequence[str]) -> str:
+    """Return the command, such as ``train`` or ``policy show``, as far as the arguments name one."""
+    names = {command.name for command in app.registered_commands}
+    groups = {"policy": {command.name for command in _policy_app.registered_commands}}
+    for word, follower in pairwise([*given, ""]):
+        if word in names:
+            return word
+        if word in groups:
+            return f"{word} {follower}" if follower in groups[word] else word
+    return ""
 
 
 def _place(given: Sequence[str], names: Sequence[str]) -> dict[str, str]:

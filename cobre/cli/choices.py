@@ -5,30 +5,11 @@ from __future__ import annotations
 import enum
 
 
-class LaunchBackend(str, enum.Enum):
-    """Backends whose ranks ``cobre launch`` can start."""
+class PolicyFormat(str, enum.Enum):
+    """Formats of policy directories."""
 
-    SHM = "shm"
-    TCP = "tcp"
-
-
-class TrainBackend(str, enum.Enum):
-    """How the ranks of ``cobre train`` talk."""
-
-    AUTO = "auto"
-    SHM = "shm"
-    TCP = "tcp"
-    MPI = "mpi"
-    LOCAL = "local"
-
-
-class KernelBackend(str, enum.Enum):
-    """Backends whose kernels ``cobre warmup`` can compile."""
-
-    LOCAL = "local"
-    SHM = "shm"
-    TCP = "tcp"
-    MPI = "mpi"
+    COBRE = "cobre"
+    COBRE_RS = "cobre-rs"
 
 
 class TemplateName(str, enum.Enum):

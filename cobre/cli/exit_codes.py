@@ -16,9 +16,11 @@ class ExitCode(enum.IntEnum):
     CONFIGURATION = 2
     """An environment variable, the output directory or the way ranks are started is wrong."""
     INPUT = 3
-    """The case is wrong."""
+    """The case, or a policy, is wrong."""
     RUNTIME = 4
     """A solver, a communicator or cobre itself failed."""
+    DIFFERENT = 5
+    """What was compared is not the same (``cobre policy compare``)."""
     INTERRUPTED = 130
     """Stopped by SIGINT."""
     TERMINATED = 143

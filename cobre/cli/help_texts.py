@@ -12,7 +12,8 @@ ROOT = (
     "Start a case:    cobre init DIR --template toy\n\n"
     "Check a case:    cobre validate CASE\n\n"
     "Inflow models:   cobre stochastic CASE\n\n"
-    "Train a policy:  cobre train CASE --iterations 100 --output results"
+    "Train a policy:  cobre train CASE --iterations 100 --output results\n\n"
+    "Look into it:    cobre policy show results/policy"
 )
 TRAIN = (
     "Train a policy for a case and write it, with its convergence, to the output directory.\n\n"
@@ -33,6 +34,31 @@ SCHEMA = (
     "Write what every file of a case may hold: JSON Schemas (draft 2020-12) of the JSON files, and the "
     "columns, types and units of the Parquet files."
 )
+POLICY = (
+    "Look into stored policies. A policy is what training leaves: cuts that value the state at the end of "
+    "every stage. It is a directory: OUTPUT/policy, a checkpoint such as OUTPUT/checkpoints/latest, or "
+    "what cobre-rs writes (manifest.bin, cuts/).\n\n"
+    "What is it?          cobre policy show results/policy\n\n"
+    "The same as that?    cobre policy compare results/policy other/policy\n\n"
+    "For cobre-rs:        cobre policy convert results/policy out --to cobre-rs --case CASE"
+)
+POLICY_SHOW = (
+    "Report what a policy directory or checkpoint holds: its study, stages and cuts, the components of "
+    "the state, iterations, bounds and their kind, digest. All files are read and checked against their "
+    "digests."
+)
+POLICY_CONVERT = (
+    "Write a policy in another format, or the policy of a checkpoint on its own.\n\n"
+    "Files of cobre-rs hold neither the dates of stages nor the study, and identify water in transit by "
+    "where it flows to: from or to that format give the case that the policy was trained for. The "
+    "lower bound of what comes from cobre-rs is an estimate: nothing in the files proves it."
+)
+POLICY_COMPARE = (
+    "Report whether two policies are the same, to the last bit of every cut, and otherwise what differs: "
+    "study, state, graph, cuts by stage, bounds by iteration. Times, hosts and versions do not count; "
+    "neither does what only one of the two formats holds.\n\n"
+    "Exit code 0: the same. 5: they differ."
+)
 WARMUP = (
     "Compile the kernels into the cache, or check that they are there.\n\n"
     "For images and clusters: the first training then starts at once. The cache is COBRE_CACHE_DIR, else "
@@ -46,6 +72,6 @@ LAUNCH = (
 )
 EXIT_CODES = (
     "Exit codes: 0 success; 1 wrong arguments; 2 wrong run configuration (environment, output directory); "
-    "3 wrong input (the case); 4 failure of the solver, the communication or cobre itself; "
+    "3 wrong input (the case, a policy); 4 failure of the solver, the communication or cobre itself; "
     "130 stopped by Ctrl-C; 143 ended by SIGTERM before there were results (with results: 0)."
 )

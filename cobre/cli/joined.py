@@ -48,10 +48,10 @@ def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> Non
                 # Rank 0 tells of a lost rank, unless it is the lost one.
                 view.told = "rank 0 " not in f"{error.message} "
                 error.suggestion = error.suggestion or AFTER_A_LOSS
-            _end_mpi_job(comm, error, view, outcome)
+            _end_job(comm, error, view, outcome)
             raise
         except BaseException as error:
-            _end_mpi_job(comm, error, view, outcome)
+            _end_job(comm, error, view, outcome)
             raise
 
 
@@ -113,9 +113,11 @@ def _fail_together(comm: Communicator, error: CobreError, view: RankView, outcom
     view.told = True
 
 
-def _end_mpi_job(comm: Communicator, error: BaseException, view: RankView, outcome: Outcome) -> None:
-    """End all ranks of an MPI job: MPI does not tell them that this one has left, and they would wait."""
-    if comm.backend != "mpi" or comm.size == 1:
+def _end_job(comm: Communicator, error: BaseException, view: RankView, outcome: Outcome) -> None:
+    """End all ranks where they would wait for this one: not every backend reports that a rank has left."""
+    from cobre.comm.registry import find_backend
+
+    if find_backend(comm.backend).traits.detects_death or comm.size == 1:
         return
     record_failure(outcome, error)
     view.finish(outcome)

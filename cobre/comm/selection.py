@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import enum
-import importlib.util
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from cobre._distribution import install_hint
-from cobre.comm import environment as variables
-from cobre.comm.config import ShmConfig, TcpConfig
+from cobre._communicators import LOCAL, backend_names
 from cobre.comm.contract import Communicator
-from cobre.comm.environment import BACKEND_VARIABLE
-from cobre.comm.errors import BackendError, BackendNotAvailable, InvalidBackend, MissingConfiguration
+from cobre.comm.environment import (
+    BACKEND_VARIABLE,
+    detect_mpi,
+    requested_backend,
+    slurm_step_size,
+    transport_size,
+)
+from cobre.comm.errors import BackendError, BackendNotAvailable, MissingConfiguration
+from cobre.comm.registry import Backend, find_backend, installed_backends, obstacle_of
 from cobre.errors import Problem, ValidationError
+
+AUTO = "auto"
 
 
 class BackendKind(str, enum.Enum):
-    """Names of backends; ``AUTO`` leaves the choice to the environment."""
+    """Names of the backends that come with the package; ``AUTO`` leaves the choice to the environment."""
 
     AUTO = "auto"
     MPI = "mpi"
     TCP = "tcp"
     SHM = "shm"
     LOCAL = "local"
-
-
-KNOWN_BACKENDS: tuple[str, ...] = tuple(kind.value for kind in BackendKind if kind is not BackendKind.AUTO)
 
 
 @dataclass(frozen=True)
@@ -51,24 +54,24 @@ class Selection:
 
 
 def available_backends() -> tuple[str, ...]:
-    """Return the backends that can be used here, in the order mpi, tcp, shm, local (SEL-07)."""
-    return tuple(name for name in KNOWN_BACKENDS if _obstacle(name) is None)
+    """Return the backends that can be used here: mpi, tcp, shm, then others, then local (SEL-07)."""
+    return tuple(backend.name for backend in installed_backends() if backend.obstacle() is None)
 
 
-def create_communicator(
-    backend: str | BackendKind = "auto", config: TcpConfig | ShmConfig | None = None
-) -> Communicator:
+def create_communicator(backend: str | BackendKind = AUTO, config: Any = None) -> Communicator:
     """Make the communicator of this process.
 
     Parameters
     ----------
     backend
-        ``"mpi"``, ``"tcp"``, ``"shm"`` or ``"local"``: used or refused, never replaced, whatever the
-        environment says. ``"auto"``: what ``COBRE_COMM_BACKEND`` asks for; when that is unset, empty or
-        ``auto`` itself, the first backend that fits the way this process was launched.
+        ``"mpi"``, ``"tcp"``, ``"shm"``, ``"local"`` or the name of one that another distribution has added:
+        used or refused, never replaced, whatever the environment says. ``"auto"``: what
+        ``COBRE_COMM_BACKEND`` asks for; when that is unset, empty or ``auto`` itself, the first backend that
+        fits the way this process was launched.
     config
-        For tcp and shm: how the ranks find each other; it also says which backend ``"auto"`` means. The
-        environment is then not looked at. Without it the backend's ``COBRE_*`` variables are read.
+        How the ranks find each other, for backends that take a configuration (``TcpConfig``, ``ShmConfig``);
+        its class also decides which backend ``"auto"`` means. The environment is then not looked at. Without
+        it the backend's ``COBRE_*`` variables are read.
 
     Returns
     -------
@@ -91,17 +94,18 @@ def create_communicator(
     """
     name = backend.value if isinstance(backend, BackendKind) else backend
     if config is not None:
-        name = _backend_of(config, name)
-        selection = Selection(name, (), _not_available(name))
+        chosen = _backend_of(config, name)
+        selection = Selection(chosen.name, (), _not_available(chosen.name))
     else:
         selection = explain_selection(name)
     if selection.error is not None:
         raise selection.error
-    return _make(selection.backend, config)
+    chosen = find_backend(selection.backend)
+    return chosen.create(chosen.configuration(os.environ) if config is None else config)
 
 
 def explain_selection(
-    backend: str | BackendKind = "auto", environment: Mapping[str, str] | None = None
+    backend: str | BackendKind = AUTO, environment: Mapping[str, str] | None = None
 ) -> Selection:
     """Return which backend :func:`create_communicator` would use, and why; start nothing.
 
@@ -113,94 +117,74 @@ def explain_selection(
         The variables to look at, by default those of this process.
     """
     reasons: list[str] = []
+    variables = os.environ if environment is None else environment
     name = backend.value if isinstance(backend, BackendKind) else backend
-    variable = BACKEND_VARIABLE if name == BackendKind.AUTO.value else None
+    variable = BACKEND_VARIABLE if name == AUTO else None
     if variable:
-        name = variables.requested_backend(environment)
-        asked = f"asks for {name}" if name != BackendKind.AUTO.value else "leaves the choice to the launch"
+        name = requested_backend(variables)
+        asked = f"asks for {name}" if name != AUTO else "leaves the choice to the launch"
         reasons.append(f"{BACKEND_VARIABLE} {asked}")
     else:
         reasons.append(f"the program asks for {name}")
-    if name == BackendKind.AUTO.value:
-        return _automatic(environment, reasons)
-    if name not in KNOWN_BACKENDS:
-        return Selection(str(name), tuple(reasons), InvalidBackend(str(name), KNOWN_BACKENDS, variable))
-    error = _not_available(name) or _configuration_error(name, environment, automatic=False)
+    if name == AUTO:
+        return _automatic(variables, reasons)
+    try:
+        chosen = find_backend(name, variable)
+    except BackendError as refusal:
+        return Selection(str(name), tuple(reasons), refusal)
+    error = _not_available(name) or _configuration_error(chosen, variables, automatic=False)
     return Selection(name, tuple(reasons), error)
 
 
-def _automatic(environment: Mapping[str, str] | None, reasons: list[str]) -> Selection:
+def _automatic(environment: Mapping[str, str], reasons: list[str]) -> Selection:
     """Walk down the chain of SEL-02; a launch of several processes never becomes that many local runs."""
-    launch = variables.detect_mpi(environment)
-    several: tuple[str, str] | None = (
-        None  # what says that there are several, and which backend would join them
-    )
-    if launch is None:
-        reasons.append("mpi: this process was not started by a launcher of MPI jobs")
-        tasks = variables.slurm_step_size(environment)
-        if tasks is not None and tasks > 1:
-            several = (f"SLURM_STEP_NUM_TASKS={tasks}", "mpi")
-            reasons.append(f"warning: srun started {tasks} tasks without MPI (--mpi=none?)")
-    else:
-        obstacle = _obstacle("mpi")
-        if obstacle is None:
-            reasons.append(f"mpi: launched as one of an MPI job ({launch.evidence})")
-            return Selection("mpi", tuple(reasons))
-        reasons.append(f"mpi: launched as one of an MPI job ({launch.evidence}), but {obstacle}")
-        if launch.size != 1:
-            several = (launch.evidence, "mpi")
-
-    for name, trigger in (("tcp", variables.TCP_TRIGGER), ("shm", variables.SHM_TRIGGER)):
-        if not variables.is_set(trigger, environment):
-            reasons.append(f"{name}: {trigger} is not set")
-            size = variables.transport_size(name, environment)
-            if several is None and size is not None and size > 1:
-                error = _configuration_error(name, environment, automatic=True)
-                return Selection(name, tuple(reasons), error)
+    several: tuple[str, str] | None = None  # what shows that there are several, and who would join them
+    tasks = slurm_step_size(environment)
+    if tasks is not None and tasks > 1 and detect_mpi(environment) is None:
+        several = (f"SLURM_STEP_NUM_TASKS={tasks}", "mpi")
+        reasons.append(f"warning: srun started {tasks} tasks without MPI (--mpi=none?)")
+    loaded = [backend for backend in installed_backends() if backend.name != LOCAL]
+    for name in sorted({*backend_names()} - {LOCAL} - {backend.name for backend in loaded}):
+        reasons.append(f"{name}: {obstacle_of(name)}")
+        size = transport_size(name, environment)
+        if several is None and size is not None and size > 1:
+            several = (f"COBRE_{name.upper()}_SIZE={size}", name)
+    for backend in loaded:
+        member = backend.membership(environment)
+        if member is None:
+            reasons.append(f"{backend.name}: {backend.absence()}")
             continue
-        obstacle = _obstacle(name)
+        obstacle = backend.obstacle()
         if obstacle is None:
-            reasons.append(f"{name}: {trigger} is set")
-            return Selection(name, tuple(reasons), _configuration_error(name, environment, automatic=True))
-        reasons.append(f"{name}: {trigger} is set, but {obstacle}")
-        several = several or (trigger, name)
-
+            reasons.append(f"{backend.name}: {member.evidence}")
+            error = _configuration_error(backend, environment, automatic=True)
+            return Selection(backend.name, tuple(reasons), error)
+        reasons.append(f"{backend.name}: {member.evidence}, but {obstacle}")
+        if several is None and member.size != 1:
+            several = (member.evidence, backend.name)
     if several is not None:
         evidence, name = several
-        return Selection(name, tuple(reasons), _independent_copies(evidence, name, launch is None))
-    reasons.append("local: one process by itself")
-    return Selection("local", tuple(reasons))
+        return Selection(name, tuple(reasons), _independent_copies(evidence, name))
+    reasons.append(f"{LOCAL}: one process by itself")
+    return Selection(LOCAL, tuple(reasons), _not_available(LOCAL))
 
 
-def _independent_copies(evidence: str, name: str, unlaunched: bool) -> BackendNotAvailable:
-    obstacle = _obstacle(name)
+def _independent_copies(evidence: str, name: str) -> BackendNotAvailable:
+    obstacle, remedy = obstacle_of(name), ""
     if obstacle is None:  # srun --mpi=none
         obstacle = "srun was told not to start MPI"
-    remedy = "use srun --mpi=pmix or --mpi=pmi2, " if unlaunched and name == "mpi" else ""
+        remedy = "use srun --mpi=pmix or --mpi=pmi2, "
     return BackendNotAvailable(
         name,
         available_backends(),
-        message=f"{evidence} says that this process is one of several, but nothing joins them ({obstacle}): "
+        message=f"this process is one of several ({evidence}), but nothing joins them ({obstacle}): "
         "each would run the whole job",
         suggestion=f"{remedy}launch one process, or set {BACKEND_VARIABLE}=local for independent runs",
     )
 
 
-def _obstacle(name: str) -> str | None:
-    """Why a known backend cannot be used here, or ``None``."""
-    if name == "mpi":
-        if os.name != "posix":
-            return "the mpi backend needs POSIX"
-        # importing mpi4py.MPI would start MPI: only look whether it is there (SEL-07)
-        if importlib.util.find_spec("mpi4py") is None:
-            return f"mpi4py is not installed ({install_hint('mpi')})"
-    if name in ("tcp", "shm") and sys.platform != "linux":
-        return f"the {name} backend needs Linux"
-    return None
-
-
 def _not_available(name: str) -> BackendNotAvailable | None:
-    obstacle = _obstacle(name)
+    obstacle = obstacle_of(name)
     if obstacle is None:
         return None
     available = available_backends()
@@ -209,46 +193,25 @@ def _not_available(name: str) -> BackendNotAvailable | None:
 
 
 def _configuration_error(
-    name: str, environment: Mapping[str, str] | None, *, automatic: bool
+    backend: Backend, environment: Mapping[str, str], *, automatic: bool
 ) -> MissingConfiguration | ValidationError | None:
     try:
-        if name == "tcp":
-            variables.tcp_config(environment, automatic=automatic)
-        elif name == "shm":
-            variables.shm_config(environment)
+        backend.configuration(environment, automatic=automatic)
     except (MissingConfiguration, ValidationError) as error:
         return error
     return None
 
 
-def _backend_of(config: TcpConfig | ShmConfig, requested: str) -> str:
-    name = "tcp" if isinstance(config, TcpConfig) else "shm"
-    if requested not in (name, BackendKind.AUTO.value):
-        if requested not in KNOWN_BACKENDS:
-            raise InvalidBackend(str(requested), KNOWN_BACKENDS)
-        problem = Problem(
-            "IncompatibleSettings",
-            f"the backend {requested!r} does not take a {type(config).__name__}",
-            {"setting": "config", "requested_value": requested},
-        )
-        raise ValidationError([problem], "the arguments of create_communicator")
-    return name
-
-
-def _make(name: str, config: TcpConfig | ShmConfig | None) -> Communicator:
-    # imported here: a program uses one backend, and each has kernels to declare
-    if name == "mpi":
-        from cobre.comm.mpi.communicator import MpiCommunicator
-
-        return MpiCommunicator()
-    if name == "tcp":
-        from cobre.comm.tcp.communicator import TcpCommunicator
-
-        return TcpCommunicator(config if isinstance(config, TcpConfig) else variables.tcp_config())
-    if name == "shm":
-        from cobre.comm.shm.communicator import ShmCommunicator
-
-        return ShmCommunicator(config if isinstance(config, ShmConfig) else variables.shm_config())
-    from cobre.comm.local import LocalCommunicator
-
-    return LocalCommunicator()
+def _backend_of(config: Any, requested: str) -> Backend:
+    """Return the backend that a configuration is for; a named one has to take it."""
+    candidates = installed_backends() if requested == AUTO else (find_backend(requested),)
+    for backend in candidates:
+        if backend.config_type is not None and isinstance(config, backend.config_type):
+            return backend
+    who = "no installed backend takes" if requested == AUTO else f"the backend {requested!r} does not take"
+    problem = Problem(
+        "IncompatibleSettings",
+        f"{who} a {type(config).__name__}",
+        {"setting": "config", "requested_value": requested, "available_backends": list(backend_names())},
+    )
+    raise ValidationError([problem], "the arguments of create_communicator")

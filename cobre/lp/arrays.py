@@ -38,6 +38,11 @@ LP_RETRIES = 1
 SIMPLEX_ITERATIONS = 2
 _COUNTERS = 8
 
+# Words of a cut record, 24 + 8n bytes as float64 so that every field is aligned (TRN-04):
+# u32 slot, u32 iteration | u32 forward pass, u32 zero | f64 intercept | f64 slopes.
+CUT_INTERCEPT = 2
+CUT_SLOPES = 3
+
 # Values of LpArrays.truncated besides 0.
 TRUNCATED = 1
 TRUNCATED_WITH_VALID_CUTS = 2
@@ -115,8 +120,9 @@ class CutPool(NamedTuple):
 
     Attributes
     ----------
-    intercept, slope
-        float64[N, C] and float64[N, C, n].
+    record
+        Cut records by (node, slot, word), float64[N, C, 3 + n]; ``CUT_INTERCEPT``, and the slopes from
+        ``CUT_SLOPES`` on. Cuts that were loaded have no header.
     num_cuts
         Slots that are filled, int64[N]; cuts stand in the order of (iteration, forward pass).
     iteration, forward_pass
@@ -133,10 +139,11 @@ class CutPool(NamedTuple):
         Most of these that enter at once.
     violation_tolerance
         Violation from which they enter, $.
+    shared
+        1 where the ranks of a host share ``record``, else 0.
     """
 
-    intercept: F64_2D
-    slope: F64_3D
+    record: F64_3D
     num_cuts: I64_1D
     iteration: I32_2D
     forward_pass: I32_2D
@@ -146,6 +153,17 @@ class CutPool(NamedTuple):
     first_candidate: I64_1D
     added_per_round: int
     violation_tolerance: float
+    shared: int
+
+    @property
+    def intercept(self) -> NDArray[np.float64]:
+        """Intercepts by (node, slot), a view."""
+        return self.record[:, :, CUT_INTERCEPT]
+
+    @property
+    def slope(self) -> NDArray[np.float64]:
+        """Slopes by (node, slot, component), a view."""
+        return self.record[:, :, CUT_SLOPES:]
 
 
 class LpWorkspace(NamedTuple):
@@ -276,21 +294,21 @@ def _starts(parts: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
 
 
 def cut_pool(
-    stages: int, capacity: int, states: int, added_per_round: int = 1, violation_tolerance: float = 0.0
+    nodes: int, capacity: int, states: int, added_per_round: int = 1, violation_tolerance: float = 0.0
 ) -> CutPool:
-    """Allocate an empty pool with room for ``capacity`` cuts at each stage; all of them go into the LPs."""
+    """Allocate an empty pool with room for ``capacity`` cuts at each node; all of them go into the LPs."""
     return CutPool(
-        intercept=np.zeros((stages, capacity)),
-        slope=np.zeros((stages, capacity, states)),
-        num_cuts=np.zeros(stages, np.int64),
-        iteration=np.zeros((stages, capacity), np.int32),
-        forward_pass=np.zeros((stages, capacity), np.int32),
-        active=np.ones((stages, capacity), np.bool_),
-        version=np.zeros(stages, np.int64),
-        first_loaded=np.zeros(stages, np.int64),
-        first_candidate=np.zeros(stages, np.int64),
+        record=np.zeros((nodes, capacity, CUT_SLOPES + states)),
+        num_cuts=np.zeros(nodes, np.int64),
+        iteration=np.zeros((nodes, capacity), np.int32),
+        forward_pass=np.zeros((nodes, capacity), np.int32),
+        active=np.ones((nodes, capacity), np.bool_),
+        version=np.zeros(nodes, np.int64),
+        first_loaded=np.zeros(nodes, np.int64),
+        first_candidate=np.zeros(nodes, np.int64),
         added_per_round=min(added_per_round, max(capacity, 1)),
         violation_tolerance=violation_tolerance,
+        shared=0,
     )
 
 

@@ -14,27 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.lp.entities import PARTS
 from cobre.lp.index import ABSENT
+from cobre.lp.parts import CostComponent
 from cobre.lp.stage.build import FUTURE_COST
 from cobre.lp.template import StageTemplate
-
-
-@dataclass(frozen=True)
-class CostComponent:
-    """A part of the cost.
-
-    Attributes
-    ----------
-    kinds
-        Families of columns that it is paid by.
-    violation
-        Whether it is the price of a load or limit that is not kept, so that a sound study pays little of it.
-    """
-
-    name: str
-    kinds: tuple[str, ...]
-    violation: bool = False
-
 
 COMPONENTS = (
     CostComponent("thermal", ("thermal_generation",)),
@@ -72,6 +56,7 @@ COMPONENTS = (
     CostComponent("exchange", ("line_direct", "line_reverse")),
     # The LP rewards generation instead of charging curtailment; the two differ by a constant.
     CostComponent("non_controllable_credit", ("non_controllable_generation",)),
+    *(component for part in PARTS for component in part.costs),
     CostComponent("future", (FUTURE_COST,)),
 )
 """All components; the last one is the value that the final state has in the last stage."""

@@ -20,6 +20,7 @@ bound is then also lowered by ``rounding`` times the sum of the magnitudes.
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
 from __future__ import annotations
 
+from cobre.lp.arrays import CUT_INTERCEPT, CUT_SLOPES
 from cobre.native import inner_kernel
 
 
@@ -33,10 +34,10 @@ def _future_spread(lp, pool, work, worker, stage):
     most = abs(lp.col_least[lp.col_offset[stage] + lp.theta_col[stage]]) * lp.cost_scale
     for row in range(work.cut_rows[worker, stage]):
         slot = work.row_cut[worker, stage, row]
-        size = abs(pool.intercept[stage, slot])
+        size = abs(pool.record[stage, slot, CUT_INTERCEPT])
         for state in range(states):
             extent = max(abs(lp.state_least[stage, state]), abs(lp.state_most[stage, state]))
-            size += abs(pool.slope[stage, slot, state]) * extent
+            size += abs(pool.record[stage, slot, CUT_SLOPES + state]) * extent
         most = max(most, size)
     return 2.0 * most / lp.cost_scale
 

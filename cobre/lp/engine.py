@@ -14,7 +14,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from cobre.lp.arrays import LP_RETRIES, LP_SOLVES, SIMPLEX_ITERATIONS, TRUNCATED_WITH_VALID_CUTS
+from cobre.lp.arrays import (
+    CUT_INTERCEPT,
+    CUT_SLOPES,
+    LP_RETRIES,
+    LP_SOLVES,
+    SIMPLEX_ITERATIONS,
+    TRUNCATED_WITH_VALID_CUTS,
+)
 from cobre.lp.dual_bound import dual_correction, rounding_allowance
 from cobre.lp.highs import (
     BASIC,
@@ -85,12 +92,12 @@ def _add_cut_rows(lp, pool, work, worker, stage, rows):
             slot = work.row_cut[worker, stage, row]
             position = row - first
             work.cut_start[worker, position] = entries
-            lower = pool.intercept[stage, slot] / lp.cost_scale
+            lower = pool.record[stage, slot, CUT_INTERCEPT] / lp.cost_scale
             work.cut_index[worker, entries] = theta
             work.cut_value[worker, entries] = 1.0
             entries += 1
             for state in range(states):
-                slope = pool.slope[stage, slot, state]
+                slope = pool.record[stage, slot, CUT_SLOPES + state]
                 value = -slope * lp.state_scale[stage, state] / lp.cost_scale
                 if abs(value) > SMALLEST_COEFFICIENT:
                     work.cut_index[worker, entries] = lp.state_col[stage, state]
@@ -169,10 +176,10 @@ def _add_violated_cuts(lp, pool, work, worker, stage):
     for slot in range(pool.first_candidate[stage], pool.first_loaded[stage]):
         if not pool.active[stage, slot]:
             continue
-        violation = pool.intercept[stage, slot] - theta
+        violation = pool.record[stage, slot, CUT_INTERCEPT] - theta
         for state in range(states):
             outgoing = work.col_value[worker, lp.state_col[stage, state]] * lp.state_scale[stage, state]
-            violation += pool.slope[stage, slot, state] * outgoing
+            violation += pool.record[stage, slot, CUT_SLOPES + state] * outgoing
         if violation <= pool.violation_tolerance:
             continue
         if found == pool.added_per_round and violation <= violations[found - 1]:

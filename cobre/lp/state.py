@@ -5,6 +5,8 @@
     in_transit  hm3 released by a plant with travel time that reach the plant below j stages later
     commitment  MW that a thermal plant has been told to deliver j stages later
 
+and what the modules of :mod:`cobre.lp.entities` carry.
+
 An outgoing component with offset j speaks of stage t + j, an incoming one of stage t - 1 + j. What cannot
 matter any more (arrivals after the end of the study) is held at 0.
 """
@@ -13,18 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import type_of
 from cobre.case.model import Case, Hydro, Thermal
+from cobre.lp.entities import PARTS
 from cobre.lp.index import ABSENT
 from cobre.lp.topology import Topology, topology_of
 from cobre.lp.travel import longest_offset
 from cobre.stochastic.par import InflowModel, inflow_model
-
-StateKind = Literal["storage", "inflow_lag", "in_transit", "commitment"]
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,16 @@ class StateComponent:
     Attributes
     ----------
     kind
-        What it is; storage and water in hm3, past inflow in m3/s, commitments in MW.
+        What it is; storage and water in hm3, past inflow in m3/s, commitments in MW, energy in MWh.
     entity
-        Position of the hydro plant (the releasing one for water in transit) or thermal plant.
+        Position of the hydro plant (the releasing one for water in transit), thermal plant or other entity.
     entity_id
         Its declared id.
     offset
         Stages until it matters, from 1; 0 for storage. Of past inflow the number of its lane, from 1.
     """
 
-    kind: StateKind
+    kind: str
     entity: int
     entity_id: int
     offset: int
@@ -62,7 +63,7 @@ class StateLayout:
     ----------
     components
         Storages by plant, then past inflow by lane and plant, then water in transit by plant and offset, then
-        commitments by plant and offset.
+        commitments by plant and offset, then those of :mod:`cobre.lp.entities`.
     inflow
         The inflow model whose memory is carried.
     memory_place
@@ -73,6 +74,8 @@ class StateLayout:
         int64 by hydro plant: first component of its water in transit, and how many it has.
     commitment_first, commitment_depth
         The same by thermal plant.
+    first
+        First component of each kind that a module of :mod:`cobre.lp.entities` adds.
     """
 
     def __init__(
@@ -115,6 +118,16 @@ class StateLayout:
                 name = f"thermal_commitment[{topology.thermal_labels[i]}, {offset}]"
                 components.append(StateComponent("commitment", i, thermal.id, offset, name))
                 initial.append(committed.get(offset - 1, 0.0))
+        self.first: dict[str, int] = {}
+        for part in PARTS:
+            if part.state_kind is None:
+                continue
+            self.first[part.state_kind] = len(components)
+            entities, labels = case.entities(part.entry), topology.extension_labels[type_of(part.entry).name]
+            for position, (entity, label) in enumerate(zip(entities, labels, strict=True)):
+                name = f"{part.state_kind}[{label}]"
+                components.append(StateComponent(part.state_kind, position, entity.id, 0, name))
+                initial.append(part.initial(entity))
         self.components = tuple(components)
         self.initial: NDArray[np.float64] = np.array(initial, np.float64)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import EXTENSIONS
 from cobre.case.model import Case
 from cobre.lp.index import Labels, unique_labels
 
@@ -51,6 +52,7 @@ class Topology:
     ncs_labels: Labels
     pump_labels: Labels
     contract_labels: Labels
+    extension_labels: dict[str, Labels]
 
 
 def topology_of(case: Case) -> Topology:
@@ -63,6 +65,7 @@ def topology_of(case: Case) -> Topology:
         "ncs": case.non_controllables,
         "pump": case.pumping_stations,
         "contract": case.contracts,
+        **{kind.name: case.extensions.get(kind.attribute, ()) for kind in EXTENSIONS},
     }
     place = {
         name: {entity.id: position for position, entity in enumerate(entities)}
@@ -106,6 +109,7 @@ def topology_of(case: Case) -> Topology:
         ncs_labels=labels["ncs"],
         pump_labels=labels["pump"],
         contract_labels=labels["contract"],
+        extension_labels={kind.name: labels[kind.name] for kind in EXTENSIONS},
     )
 
 

@@ -8,6 +8,7 @@ sources they are made of (:mod:`cobre.native.cache`, :mod:`cobre.native.stamp`).
 from cobre.native.atomics import atomic_fetch_add
 from cobre.native.cache import cache_directory, install_cache_locator
 from cobre.native.clock import monotonic_ns
+from cobre.native.generic import function_over
 from cobre.native.guard import compile_for, compile_guard, kernel_cache_stats
 from cobre.native.jitclass import array_struct, stable_jitclass, struct_address, struct_at
 from cobre.native.kernels import inner_kernel
@@ -23,6 +24,7 @@ __all__ = [
     "cache_directory",
     "compile_for",
     "compile_guard",
+    "function_over",
     "inner_kernel",
     "kernel_cache_stats",
     "monotonic_ns",

@@ -7,6 +7,8 @@ repeatedly, every module of the package from which one of these imports, at the 
 - anything of a module that works with Numba or defines tuples or enumerations, which kernels read by field;
 - a constant (a name in capitals) of any module, since constants are compiled into the code.
 
+A package that calls ``members_of`` (:mod:`cobre.rules`) stands for all of its modules.
+
 Names that a package hands on are followed to the module that defines them. Drivers, readers and the command
 line are no part of any kernel: an edit there recompiles nothing.
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,9 +26,12 @@ PACKAGE_DIRECTORY = Path(__file__).resolve().parent.parent
 """Directory of the ``cobre`` package; kernels defined below it use the package cache."""
 
 _PACKAGE = PACKAGE_DIRECTORY.name
+_MODULE = rf"({_PACKAGE}(?:\.[\w.]+)?)(?![\w.])"  # and no package whose name begins like ours
 _IMPORT = re.compile(
-    rf"^from ({_PACKAGE}[\w.]*) import (?:\(([^)]*)\)|([^\n(]+))|^import ({_PACKAGE}[\w.]*)", re.MULTILINE
+    rf"^from {_MODULE} import (?:\(([^)]*)\)|([^\n(]+))|^import {_MODULE}",
+    re.MULTILINE,
 )
+_MEMBERS = re.compile(r"\bin members_of\(")
 _IN_KERNELS = re.compile(r"\b(?:numba|llvmlite|inner_kernel|array_struct|NamedTuple|IntEnum|IntFlag)\b")
 
 
@@ -52,6 +58,34 @@ def kernel_stamp(file: Path) -> str:
     return digest_of_files({str(path.relative_to(PACKAGE_DIRECTORY)): path for path in kernel_sources(file)})
 
 
+@functools.cache
+def module_stamp(module: str) -> str:
+    """Return the digest over the kernel sources of a module that is imported, also of another package.
+
+    Of another package all files count, and the kernel sources of what they import from this one.
+    """
+    own = _module_file(module)
+    if own is None:  # defined in an interactive session, where the source is not to be had
+        return ""
+    if own.is_relative_to(PACKAGE_DIRECTORY):
+        return kernel_stamp(own)
+    top = _module_file(module.partition(".")[0]) or own
+    files = sorted(top.parent.rglob("*.py")) if top.name == "__init__.py" else [own]
+    sources = frozenset().union(*map(kernel_sources, files))
+    return digest_of_files({_name(path, top.parent): path for path in sources})
+
+
+def _module_file(module: str) -> Path | None:
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return None if file is None else Path(file).resolve()
+
+
+def _name(path: Path, top: Path) -> str:
+    """Return a name for a source file that does not depend on where packages are installed."""
+    base = top.parent if path.is_relative_to(top) else PACKAGE_DIRECTORY.parent
+    return path.relative_to(base).as_posix()
+
+
 def kernel_sources(file: Path) -> frozenset[Path]:
     """Return the files whose contents make up the kernels of a module, given by its own file."""
     found: set[Path] = set()
@@ -67,7 +101,8 @@ def kernel_sources(file: Path) -> frozenset[Path]:
 @functools.cache
 def _imported(file: Path) -> tuple[Path, ...]:
     sources = (_definition(module, name) for module, name in _top_level_imports(file))
-    return tuple(path for path, in_kernels in sources if in_kernels)
+    members = sorted(file.parent.glob("*.py")) if _MEMBERS.search(_text(file)) else []
+    return (*(path for path, in_kernels in sources if in_kernels), *members)
 
 
 def _definition(module: str, name: str) -> tuple[Path, bool]:

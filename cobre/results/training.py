@@ -5,7 +5,7 @@
     <output>/training/   convergence.parquet  timing/iterations.parquet  metadata.json  _SUCCESS
                          costs.parquet  costs_by_entity.parquet  what forward passes were paid for
                          cut_selection/iterations.parquet        where cuts are selected
-    <output>/policy/     a policy directory, see :mod:`cobre.policy_store`; the case may give it another name
+    <output>/policy/     a policy directory, see :mod:`cobre.policy.store`; the case may give it another name
 
 ``_SUCCESS`` is an empty file, removed first and written last, by a run that was not stopped from outside:
 where it lies, the others belong together and are complete.
@@ -23,18 +23,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cobre._version import __version__
-from cobre.policy_store import PolicyData, write_policy_directory
+from cobre.policy import with_fingerprint, write_policy_directory
 from cobre.results.costs import entity_cost_table, stage_cost_table
 from cobre.results.files import atomic_write, output_errors, sync_directory, write_json, write_parquet
+from cobre.rules.stopping import CONVERGED
 
 if TYPE_CHECKING:
     from cobre.case.model import Case
     from cobre.sddp import TrainingResult
-    from cobre.sddp.persistence import Storage
-
-_CONVERGED = frozenset(
-    {"bound_stalling", "gap", "simulation"}
-)  # as in cobre.sddp.rules.stopping, which would load the compiler
 
 CONVERGENCE_SCHEMA = pa.schema(
     [
@@ -96,7 +92,6 @@ def write_training(
     started_at: datetime.datetime,
     completed_at: datetime.datetime,
     status: str,
-    storage: Storage | None = None,
 ) -> None:
     """Write the results of a training run, replacing those of an earlier one; the policy comes first.
 
@@ -111,8 +106,6 @@ def write_training(
     status
         ``"complete"``, or ``"partial"`` when training was stopped from outside; such a run gets no
         ``_SUCCESS``.
-    storage
-        Of the run, see :func:`cobre.sddp.persistence.stored_policy`.
 
     Raises
     ------
@@ -126,7 +119,7 @@ def write_training(
             directory.mkdir(parents=True, exist_ok=True)
         marker.unlink(missing_ok=True)
         sync_directory(training)
-    write_policy_directory(output_dir / case.policy.path, _stored_policy(case, result, storage))
+    write_policy_directory(output_dir / case.policy.path, with_fingerprint(result.policy, case))
     write_parquet(training / "convergence.parquet", convergence_table(result))
     write_parquet(training / "timing" / "iterations.parquet", timing_table(result))
     _write_selection(training / "cut_selection", case, result)
@@ -137,13 +130,6 @@ def write_training(
     write_json(training / "metadata.json", metadata)
     if status == "complete":
         atomic_write(marker, lambda file: None)
-
-
-def _stored_policy(case: Case, result: TrainingResult, storage: Storage | None) -> PolicyData:
-    from cobre.sddp.persistence import stored_policy  # loads the compiler, which training has done already
-
-    scale = 1.0 if result.scaling is None else result.scaling.cost_scale
-    return stored_policy(case, result.policy, result.history, result.seed, scale, storage)
 
 
 def _write_selection(directory: Path, case: Case, result: TrainingResult) -> None:
@@ -218,7 +204,7 @@ def _training_metadata(
     from cobre.lp.highs import version as highs_version  # loads the library, which training has done already
 
     history = result.history
-    converged = result.termination_reason in _CONVERGED
+    converged = result.termination_reason in CONVERGED
     return {
         "software": "cobre",
         "software_version": __version__,

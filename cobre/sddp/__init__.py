@@ -8,8 +8,8 @@ from cobre import _distribution  # noqa: F401 (refuses files of another package 
 from cobre._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from cobre.policy import Policy
     from cobre.sddp.plan import TrainingPlan
-    from cobre.sddp.policy import Policy
     from cobre.sddp.progress import IterationRecord, TrainingResult
     from cobre.sddp.study import Study, train
 
@@ -21,7 +21,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "IterationRecord": "cobre.sddp.progress:IterationRecord",
-        "Policy": "cobre.sddp.policy:Policy",
+        "Policy": "cobre.policy:Policy",
         "Study": "cobre.sddp.study:Study",
         "TrainingPlan": "cobre.sddp.plan:TrainingPlan",
         "TrainingResult": "cobre.sddp.progress:TrainingResult",

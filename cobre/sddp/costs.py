@@ -16,7 +16,6 @@ from cobre.lp.cost_components import COMPONENTS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cobre.comm import Communicator
     from cobre.sddp.kernel.buffers import IterationBuffers
 
 FloatArray = NDArray[np.float64]
@@ -177,20 +176,28 @@ class CostBreakdown:
         )
 
 
-def gather_costs(
-    comm: Communicator,
-    buffers: IterationBuffers,
+def own_costs(buffers: IterationBuffers) -> FloatArray:
+    """Return what this rank's passes of the iteration last run were paid for, float64[m, T K + P]."""
+    passes, stages, components = buffers.component_cost_own.shape
+    by_stage = buffers.component_cost_own.reshape(passes, stages * components)
+    return np.concatenate([by_stage, buffers.payer_cost_own], axis=1)
+
+
+def cost_breakdown(
+    costs: FloatArray,
     weights: FloatArray,
     iteration: int,
     stage_ids: Sequence[int],
     payers: Sequence[tuple[int, str]],
 ) -> CostBreakdown:
-    """Return what the passes of the iteration last run were paid for, the same on all ranks; collective.
+    """Return the expected cost of an iteration.
 
     Passes are added up in their order, so that ranks and threads change no bit.
 
     Parameters
     ----------
+    costs
+        Of all passes, in the form of :func:`own_costs`.
     weights
         Probability of each pass.
     iteration
@@ -198,31 +205,17 @@ def gather_costs(
     payers
         Of :class:`cobre.lp.cost_components.CostMap`.
     """
-    by_stage = [
-        _expected(comm, buffers, weights, buffers.component_cost_own[:, stage])
-        for stage in range(len(stage_ids))
-    ]
+    total = np.zeros(costs.shape[1])
+    for weight, row in zip(weights, costs, strict=True):
+        total += weight * row
+    by_stage = total[: len(total) - len(payers)].reshape(len(stage_ids), -1)
     return CostBreakdown(
         iteration=iteration,
         stage_ids=tuple(stage_ids),
-        by_stage=tuple(by_stage),
+        by_stage=tuple(tuple(stage) for stage in by_stage.tolist()),
         payers=tuple((COMPONENTS[component].name, entity) for component, entity in payers),
-        by_payer=_expected(comm, buffers, weights, buffers.payer_cost_own),
+        by_payer=tuple(total[len(total) - len(payers) :].tolist()),
     )
-
-
-def _expected(
-    comm: Communicator, buffers: IterationBuffers, weights: FloatArray, own: FloatArray
-) -> tuple[float, ...]:
-    """Return the weighted sum over the rows of all passes, of which ``own`` are this rank's."""
-    width = own.shape[1]
-    rows = np.zeros((len(weights), width))
-    counts, starts = buffers.pass_count * width, buffers.pass_start * width
-    comm.allgatherv(np.ascontiguousarray(own).reshape(-1), rows.reshape(-1), counts, starts)
-    total = np.zeros(width)
-    for weight, row in zip(weights, rows, strict=True):
-        total += weight * row
-    return tuple(total.tolist())
 
 
 def _share(cost: float, components: Mapping[str, float]) -> float:

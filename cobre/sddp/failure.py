@@ -82,11 +82,11 @@ def solver_error(
     status, node, opening, phase = (int(value) for value in buffers.failure[own_pass])
     template, stage = templates[node], int(graph.node_stage[node])
     scenario = int(buffers.pass_start[rank]) + own_pass
-    state = buffers.start_own[own_pass] if stage == 0 else buffers.state_own[stage - 1, own_pass]
+    state = buffers.start_own[own_pass] if stage == 0 else buffers.state_own[own_pass, stage - 1]
     cuts = int(pool.num_cuts[node])
     active = pool.active[node, :cuts]
     forward = phase == fields.PHASE_FORWARD
-    noise = buffers.noise_own[stage, own_pass] if forward else template.opening_values[opening]
+    noise = buffers.noise_own[own_pass, stage] if forward else template.opening_values[opening]
     if status in (RIGHT_HAND_SIDE_REFUSED, CUTS_REFUSED):
         return _refused_numbers(template, status, noise, state, iteration, scenario, opening, _PHASES[phase])
     name = f"failed_stage{template.stage_id}_scenario{scenario}_opening{opening}.mps"

@@ -1,7 +1,7 @@
 """What a run of training does, decided before it starts: the keys of the case, and arguments in their place.
 
 This is the one place where arguments override keys, and where a run is refused that would destroy earlier
-work (:mod:`cobre.policy_store.protection`).
+work (:mod:`cobre.policy.protection`).
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ from cobre.case.model import Case, CheckpointOptions
 from cobre.comm.contract import Communicator
 from cobre.errors import OutputError, Problem, ValidationError
 from cobre.output import choose_output
-from cobre.policy_store import (
+from cobre.policy import (
+    FoundCheckpoint,
     PlannedWork,
+    StoredDirectory,
     StoredWork,
+    described_work,
     latest_checkpoint,
     objection,
     protected_work,
     require_same,
     source_digest,
-    stored_work,
+    study_fingerprint,
 )
-from cobre.sddp.persistence import (
+from cobre.sddp.checkpointing import (
     KEEP_LAST,
     KEEP_LAST_OPTION,
     Storage,
-    study_fingerprint,
     too_many_iterations,
 )
 from cobre.sddp.ranks.agreement import failing_together, text_of_root
@@ -170,9 +172,11 @@ def make_plan(case: Case, options: TrainingArguments, ranks: int, threads: int) 
     fingerprint = study_fingerprint(case)
     checkpoints, limit = output / CHECKPOINTS, case.training.iteration_limit
     begun: StoredWork | None = None
+    opened: StoredDirectory | None = None
     if resume:
-        begun, notes = _resumed(case, output, checkpoints)
-        warnings += notes
+        found = _found(case, output, checkpoints)
+        begun, opened = described_work(found.directory.manifest), found.directory
+        warnings += found.warnings
         require_same(begun.fingerprint, fingerprint, str(begun.path))
         if begun.iterations > limit:
             raise too_many_iterations(begun.path, begun.iterations, limit)
@@ -180,7 +184,7 @@ def make_plan(case: Case, options: TrainingArguments, ranks: int, threads: int) 
     else:
         started_from = None if warm_start is None else source_digest(warm_start)
     planned = PlannedWork(fingerprint, limit, started_from)
-    held = None if options.force else _newest(checkpoints)
+    held = None if options.force else begun or _newest(checkpoints)
     for work in (protected_work(output / case.policy.path, force=options.force), held):
         problem = None if work is None else objection(work, planned)
         if problem is not None:
@@ -190,6 +194,7 @@ def make_plan(case: Case, options: TrainingArguments, ranks: int, threads: int) 
         checkpoints=checkpoints,
         schedule=_schedule(case, options, known),
         resume_from=None if begun is None else begun.path,
+        opened=opened,
         loaded_before=0 if begun is None else begun.loaded_cuts,
         warm_start=warm_start,
         keep_last=options.keep_checkpoints or known.get(KEEP_LAST_OPTION, KEEP_LAST),
@@ -216,7 +221,7 @@ def plan_together(comm: Communicator, case: Case, options: TrainingArguments, th
 
 def _plan_text(plan: TrainingPlan) -> str:
     """Return what ranks other than the one that writes need of a plan."""
-    storage = asdict(replace(plan.storage, fingerprint=None))
+    storage = asdict(replace(plan.storage, fingerprint=None, opened=None))
     return json.dumps({"output": plan.output, "storage": storage}, default=str)
 
 
@@ -242,8 +247,8 @@ def _output_of(case: Case, options: TrainingArguments) -> tuple[Path | None, lis
     return choose_output(case.path, None if place is None or isinstance(place, bool) else Path(place))
 
 
-def _resumed(case: Case, output: Path, checkpoints: Path) -> tuple[StoredWork, list[Problem]]:
-    """Return the newest intact checkpoint, and what was wrong with newer ones."""
+def _found(case: Case, output: Path, checkpoints: Path) -> FoundCheckpoint:
+    """Return the newest intact checkpoint, which there must be."""
     found = latest_checkpoint(checkpoints)
     if found is None:
         policy = output / case.policy.path
@@ -256,9 +261,7 @@ def _resumed(case: Case, output: Path, checkpoints: Path) -> tuple[StoredWork, l
             {"file": str(checkpoints), "field": "resume", "value": True},
             suggestion,
         )
-    work = stored_work(found.path)
-    assert work is not None
-    return work, list(found.warnings)
+    return found
 
 
 def _newest(checkpoints: Path) -> StoredWork | None:
@@ -267,7 +270,7 @@ def _newest(checkpoints: Path) -> StoredWork | None:
         found = latest_checkpoint(checkpoints)
     except ValidationError:
         return None
-    return None if found is None else stored_work(found.path)
+    return None if found is None else described_work(found.directory.manifest)
 
 
 def _schedule(case: Case, options: TrainingArguments, known: Mapping[str, Any]) -> CheckpointOptions | None:

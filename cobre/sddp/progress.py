@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from cobre.case.model import PolicyMode
 from cobre.errors import Problem
 from cobre.lp.scaling import ScalingReport
-from cobre.policy_store import LowerBoundKind
+from cobre.policy import LowerBoundKind, Policy
 from cobre.sddp.costs import CostBreakdown
-from cobre.sddp.policy import Policy
 from cobre.sddp.rules.selection import SelectionRecord
 from cobre.sddp.timing import RankTiming, WorkerInfo
 

@@ -14,7 +14,7 @@ from cobre.case.format import layout
 from cobre.case.model import Case
 from cobre.errors import CobreError, Problem
 from cobre.lp.state import StateLayout
-from cobre.policy_files import boundary_cuts
+from cobre.policy.boundary import boundary_cuts
 from cobre.sddp.kernel.graph import graph_arrays
 from cobre.stochastic.tree import openings_by_node
 

@@ -91,8 +91,9 @@ class Study:
             Threads of each; by default ``COBRE_NUM_THREADS``, else ``SLURM_CPUS_PER_TASK``, else processors ÷
             ranks for several ranks of a machine and 1 for one.
         backend
-            ``"shm"`` or ``"tcp"``, how the processes talk; ``"auto"`` is shm for several ranks, and what the
-            environment says for one. ``"local"`` is this process alone, whatever ``ranks`` says.
+            How the processes talk: ``"shm"``, ``"tcp"`` or an installed one of another distribution;
+            ``"auto"`` is shm for several ranks, and what the environment asks for with one. ``"local"`` is
+            this process alone, whatever ``ranks`` is.
         iterations, seed
             In place of the case's.
         output
@@ -148,7 +149,7 @@ class Study:
         if ranks > 1 and backend != "local":
             from cobre.sddp.ranks.workers import check_backend, train_on_ranks
 
-            check_backend(backend)
+            backend = check_backend(backend)
             refuse_nested_job(ranks)
             threads = threads or threads_of_ranks(ranks)
             check_workers(ranks, threads)
@@ -237,7 +238,7 @@ def _write(plan: TrainingPlan, result: TrainingResult, began: datetime.datetime)
         kept = kept_instead(plan, result.iterations)
         if kept is not None:
             return replace(result, warnings=(*result.warnings, kept))
-        write_training(plan.output, plan.case, result, began, _now(), result.status, plan.storage)
+        write_training(plan.output, plan.case, result, began, _now(), result.status)
         if plan.case.exports.stochastic:
             write_stochastic(plan.output, plan.case.stochastic())
     except OutputError as error:
@@ -262,12 +263,13 @@ def _share(comm: Communicator) -> int:
 
 
 def _backend_of_one(backend: str) -> str:
-    """A single rank of shm or tcp that no launcher has configured needs nobody to talk to (API-01)."""
-    from cobre.comm import explain_selection
+    """A single rank that no launcher has configured needs nobody to talk to (API-01)."""
+    from cobre.comm import MissingConfiguration, explain_selection
+    from cobre.comm.registry import find_backend
 
-    if backend in ("shm", "tcp") and explain_selection(backend).error is not None:
-        return "local"
-    return backend
+    if backend == "auto" or not isinstance(explain_selection(backend).error, MissingConfiguration):
+        return backend
+    return "local" if find_backend(backend).membership(os.environ) is None else backend
 
 
 def refuse_nested_job(ranks: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# Columns of the row that a rank tells of an iteration.
+# Columns of the row that a rank reports of an iteration.
 FORWARD = 0
 BACKWARD = 1
 LOWER_BOUND = 2
@@ -17,9 +17,10 @@ LP_SOLVES = 4
 LP_RETRIES = 5
 SIMPLEX_ITERATIONS = 6
 SCENARIOS = 7
-RANK_COLUMNS = 8
+LOWER_BOUND_VALUE = 8  # $, of rank 0
+RANK_COLUMNS = 9
 
-_ROOT = 0
+ROOT = 0
 # HPC-08: longest work of a rank over the shortest.
 _IMBALANCE_WORDS = ((1.1, "excellent"), (1.2, "fine"), (1.5, "notable"))
 _WORST_IMBALANCE = "investigate"
@@ -64,11 +65,11 @@ def iteration_timings(iteration: int, rows: NDArray[np.float64]) -> tuple[RankTi
             rank=rank,
             forward_time_ms=float(row[FORWARD]),
             backward_time_ms=float(row[BACKWARD]),
-            lower_bound_time_ms=float(row[LOWER_BOUND]) if rank == _ROOT else 0.0,
+            lower_bound_time_ms=float(row[LOWER_BOUND]) if rank == ROOT else 0.0,
             communication_time_ms=communication,
             idle_time_ms=float(row[COMMUNICATION])
             - communication
-            + (0.0 if rank == _ROOT else float(row[LOWER_BOUND])),
+            + (0.0 if rank == ROOT else float(rows[ROOT, LOWER_BOUND])),
             lp_solves=int(row[LP_SOLVES]),
             scenarios_processed=int(row[SCENARIOS]),
         )

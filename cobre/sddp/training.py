@@ -7,13 +7,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.case.model import SimulationRule
 from cobre.comm import Communicator
 from cobre.errors import OutputError, Problem
 from cobre.lp import StageTemplate, StateLayout, build_templates, scale_templates
@@ -21,21 +20,32 @@ from cobre.lp import arrays as lp_arrays
 from cobre.lp.cost_components import cost_map
 from cobre.lp.highs import HighsModel
 from cobre.native import compile_guard
-from cobre.policy_files import boundary_cuts, future_cost_floor
-from cobre.policy_store import LowerBoundKind
+from cobre.policy import (
+    Fingerprint,
+    LoadedCuts,
+    LowerBoundKind,
+    NodeCuts,
+    Policy,
+    VisitedStates,
+    boundary_cuts,
+    case_nodes,
+    case_transitions,
+    future_cost_floor,
+    state_entries,
+    warm_cuts,
+)
 from cobre.sddp import timing
-from cobre.sddp.costs import CostBreakdown, gather_costs
-from cobre.sddp.entries import entry_of
+from cobre.sddp.checkpointing import Checkpointer
+from cobre.sddp.costs import CostBreakdown, cost_breakdown, own_costs
+from cobre.sddp.entry import entry_of
 from cobre.sddp.failure import raise_failure
 from cobre.sddp.kernel import buffers as fields
-from cobre.sddp.kernel.draws import draw_passes
+from cobre.sddp.kernel.draws import draw_passes, draw_points
 from cobre.sddp.kernel.graph import graph_arrays
-from cobre.sddp.kernel.iteration import ITERATION_OK
-from cobre.sddp.persistence import Checkpointer, LoadedCuts, warm_cuts
+from cobre.sddp.kernel.iteration import ITERATION_FAILED, ITERATION_OK
 from cobre.sddp.plan import TrainingPlan
-from cobre.sddp.policy import Policy
 from cobre.sddp.progress import IterationRecord, TrainingResult
-from cobre.sddp.ranks.agreement import failing_together, gather_rows, require_same_study
+from cobre.sddp.ranks.agreement import failing_together, gather_parts, gather_rows, require_same_study
 from cobre.sddp.ranks.partition import block_of
 from cobre.sddp.ranks.sharing import memory_bytes, share_stage_lps, shared_cut_pool
 from cobre.sddp.ranks.threads import kernel_lock, use_threads
@@ -43,7 +53,6 @@ from cobre.sddp.rules.selection import CutSelector, SelectionRecord
 from cobre.sddp.rules.stopping import StoppingRules
 from cobre.sddp.timing import RankTiming, WorkerInfo, iteration_timings, worker_infos
 from cobre.sddp.upper_bound import UpperBoundEvaluator, not_convex
-from cobre.sddp.visited import VisitedStates
 from cobre.stochastic import OpeningTree, build_opening_tree, make_sampler
 
 OnIteration = Callable[[IterationRecord], object]
@@ -100,19 +109,18 @@ class _Session:
         # What compiles is guarded, so that processes starting together compile once. Ranks that wait for each
         # other must do so outside, or one would wait for the lock and hold up its holder.
         with failing_together(comm), compile_guard("study"):
-            self.entry = entry_of(comm.backend)
+            self.entry = entry_of(comm)
             use_threads(self.threads)
             self._build()
         require_same_study(comm, *self._study_facts())
         self.lower_bound_note = self._agreed_note()
         self._allocate(resources)
-        with failing_together(comm):
-            self.history = self.checkpointer.restore()
+        self.history = self.checkpointer.restore()
         if self.lower_bound_note is None and self.history and self.history[-1].lower_bound_kind == "estimate":
             self.lower_bound_note = FOREIGN_CUTS
         if self.storage.resume_from is not None:
             require_same_study(comm, self.pool.num_cuts, self.pool.intercept, self.pool.active)
-        with compile_guard(f"train-{comm.backend}"):
+        with compile_guard(f"train-{comm.backend}-{self.entry.__name__}"):
             self._draw(0)
             self.entry.compile(tuple(numba.typeof(argument) for argument in self._arguments(0)))
             self.selector.compile()
@@ -191,12 +199,11 @@ class _Session:
             self.comm.rank,
             self.comm.size,
             self.threads,
-            stage_costs=any(isinstance(rule, SimulationRule) for rule in training.stopping_rules),
         )
         block = block_of(passes, self.comm.size, self.comm.rank)
         self.sampler = make_sampler(self.case, self.layout.inflow, self.tree, passes=passes, block=block)
         self.selector = CutSelector(options, self.graph, self.pool, self.buffers, training.iteration_limit)
-        own = len(self.buffers.cost_own)
+        own = len(self.buffers.pass_own)
         self.basis = lp_arrays.basis_store(self.lp, max(own, 1), capacity)
         self.visited = VisitedStates(len(self.case.stages), states)
         self.checkpointer = Checkpointer(
@@ -224,11 +231,13 @@ class _Session:
 
     def _arguments(self, iteration: int) -> tuple[Any, ...]:
         study = (self.lp, self.graph, self.pool, self.work, self.basis, self.buffers)
-        return (*self.comm.kernel_arguments, study, iteration)
+        return self.comm.kernel_arguments, study, iteration
 
     def _draw(self, iteration: int) -> None:
         seed = np.uint64(self.tree.seed)
         openings, rank = self.lp.num_openings, self.comm.rank
+        if len(self.sampler.fresh_stage):
+            draw_points(self.sampler, iteration)
         draw_passes(self.sampler, openings, self.graph, self.buffers, rank, seed, iteration)
 
     def run(self, on_iteration: OnIteration | None) -> TrainingResult:
@@ -241,10 +250,8 @@ class _Session:
         reason = rules.check(history, 0.0) if history else None
         costs: CostBreakdown | None = None
         while reason is None:
-            record = self._bounded(self._iterate(len(history)))
-            if costs is None:
-                costs = self._costs(record.iteration)
-                record = replace(record, costs=costs)
+            record = self._bounded(self._iterate(len(history), split_costs=costs is None))
+            costs = record.costs or costs
             history.append(record)
             asked = self._asked_to_stop(on_iteration)
             # All ranks leave at the same boundary: one that left alone would keep the others waiting. So they
@@ -260,7 +267,7 @@ class _Session:
         self._write_last_checkpoint()
         last = history[-1]
         if costs is not None and costs.iteration < last.iteration:
-            costs = self._costs(last.iteration)
+            _, costs = self._gather_reports(last.iteration, split_costs=True)
         bound = None if self.evaluator is None else self.evaluator.finish(len(history))
         total_time_ms = (time.perf_counter() - self.began) * 1e3
         return TrainingResult(
@@ -303,7 +310,7 @@ class _Session:
             raise
 
     def _write_checkpoint(self) -> None:
-        self.checkpointer.write(self._policy(), self.history, self.tree.seed, self.scaled[0].cost_scale)
+        self.checkpointer.write(self._policy(), self.history)
 
     def _write_last_checkpoint(self) -> None:
         """Keep all that was trained before anything else is done; what cannot be kept becomes a warning.
@@ -332,10 +339,11 @@ class _Session:
         """Keep the states of the iteration, and evaluate the deterministic bound if its turn has come."""
         if self.evaluator is None:
             return record
-        self.visited.append(self.buffers.state_all, self.buffers.node_all)
+        self.visited.append(self.buffers.state_all.swapaxes(0, 1), self.buffers.node_all.T)
         return replace(record, deterministic_upper_bound=self.evaluator.after(record.iteration))
 
-    def _iterate(self, iteration: int) -> IterationRecord:
+    def _iterate(self, iteration: int, split_costs: bool) -> IterationRecord:
+        """Run one iteration (from 0) and report it, with what its cost was paid for if asked."""
         began = time.perf_counter()
         cuts_before = int(self.pool.num_cuts.sum())
         self.work.counters[:] = 0
@@ -344,9 +352,11 @@ class _Session:
         with kernel_lock:
             status = self.entry(*self._arguments(iteration))
         if status != ITERATION_OK:
-            lps = (self.templates, self.graph, self.pool, self.buffers)
-            raise_failure(status, iteration, self.comm, *lps, self.failure_directory)
-        ranks = gather_rows(self.comm, self._own_row())
+            self._raise_failure(status, iteration)
+        ranks, costs = self._gather_reports(iteration + 1, split_costs)
+        lower_bound = float(ranks[timing.ROOT, timing.LOWER_BOUND_VALUE])
+        if np.isnan(lower_bound):
+            self._raise_failure(ITERATION_FAILED, iteration)
         self.timings += iteration_timings(iteration + 1, ranks)
         selected = self.selector.select(iteration + 1)
         self.selection += selected
@@ -358,7 +368,7 @@ class _Session:
         now = time.perf_counter()
         return IterationRecord(
             iteration=iteration + 1,
-            lower_bound=float(outcome[fields.LOWER_BOUND]),
+            lower_bound=lower_bound,
             upper_bound=float(outcome[fields.UPPER_BOUND]),
             upper_bound_std=float(outcome[fields.UPPER_BOUND_STD]),
             upper_bound_kind="exact" if self.case.training.enumerated else "statistical",
@@ -376,10 +386,31 @@ class _Session:
             wall_time_ms=(now - self.began) * 1e3,
             cuts_removed=removed,
             stage_costs=self._stage_costs(),
+            costs=costs,
         )
 
+    def _raise_failure(self, status: int, iteration: int) -> NoReturn:
+        lps = (self.templates, self.graph, self.pool, self.buffers)
+        raise_failure(status, iteration, self.comm, *lps, self.failure_directory)
+
+    def _gather_reports(
+        self, iteration: int, split_costs: bool
+    ) -> tuple[NDArray[np.float64], CostBreakdown | None]:
+        """Return the rows of all ranks, and what the passes just run were paid for if asked; collective."""
+        own = own_costs(self.buffers) if split_costs else np.zeros((len(self.buffers.pass_own), 0))
+        words, columns = own.shape[1], timing.RANK_COLUMNS
+        lengths = columns + self.buffers.pass_count * words
+        parts = gather_parts(self.comm, np.concatenate([self._own_row(), own.reshape(-1)]), lengths)
+        rows = np.stack([part[:columns] for part in parts])
+        if not split_costs:
+            return rows, None
+        costs = np.concatenate([part[columns:] for part in parts]).reshape(-1, words)
+        stages = [stage.id for stage in self.case.stages]
+        payers = cost_map(self.scaled).payers
+        return rows, cost_breakdown(costs, self._pass_weights(), iteration, stages, payers)
+
     def _own_row(self) -> NDArray[np.float64]:
-        """Return what this rank tells the others of an iteration; see :mod:`cobre.sddp.timing`."""
+        """Return what this rank reports of an iteration; see :mod:`cobre.sddp.timing`."""
         row = np.zeros(timing.RANK_COLUMNS)
         elapsed, counters = self.buffers.elapsed_ns, self.work.counters.sum(axis=0)
         for column, timer in (
@@ -392,15 +423,15 @@ class _Session:
         row[timing.LP_SOLVES] = counters[lp_arrays.LP_SOLVES]
         row[timing.LP_RETRIES] = counters[lp_arrays.LP_RETRIES]
         row[timing.SIMPLEX_ITERATIONS] = counters[lp_arrays.SIMPLEX_ITERATIONS]
-        row[timing.SCENARIOS] = len(self.buffers.cost_own)
+        row[timing.SCENARIOS] = len(self.buffers.pass_own)
+        row[timing.LOWER_BOUND_VALUE] = self.buffers.outcome[fields.LOWER_BOUND]
         return row
 
     def _stage_costs(self) -> tuple[float, ...]:
         """Return the mean cost of each stage over all passes, in their order; empty where nobody asks."""
-        costs = self.buffers.stage_cost_all
-        if not len(costs):
+        if not any(rule.needs_stage_costs for rule in self.case.training.stopping_rules):
             return ()
-        weights = self._pass_weights()
+        costs, weights = self.buffers.stage_cost_all, self._pass_weights()
         return tuple(float(sum(weights * costs[:, stage])) for stage in range(costs.shape[1]))
 
     def _pass_weights(self) -> NDArray[np.float64]:
@@ -408,28 +439,37 @@ class _Session:
         weights = self.graph.path_weight
         return weights if len(weights) else np.full(self.passes, 1 / self.passes)
 
-    def _costs(self, iteration: int) -> CostBreakdown:
-        """Return what the passes of the iteration just run were paid for; collective."""
-        stages = [stage.id for stage in self.case.stages]
-        payers = cost_map(self.scaled).payers
-        return gather_costs(self.comm, self.buffers, self._pass_weights(), iteration, stages, payers)
-
     def _policy(self) -> Policy:
-        counts = [int(count) for count in self.pool.num_cuts]
+        """Return the cuts of the pool, and what the iterations so far have found."""
+        counts, pool, history = [int(count) for count in self.pool.num_cuts], self.pool, self.history
+        floors = [float(part.col_lower[part.theta_col]) * part.cost_scale for part in self.templates]
+        cuts = tuple(
+            NodeCuts(
+                slot=np.arange(count, dtype=np.int64),
+                iteration=pool.iteration[node, :count].astype(np.int64),
+                forward_pass=pool.forward_pass[node, :count].astype(np.int64),
+                intercept=pool.intercept[node, :count].copy(),
+                slopes=pool.slope[node, :count].copy(),
+                active=pool.active[node, :count].copy(),
+            )
+            for node, count in enumerate(counts)
+        )
         return Policy(
-            stage_ids=tuple(template.stage_id for template in self.templates),
-            node_ids=None if self.case.graph.is_chain else tuple(node.id for node in self.case.graph.nodes),
-            state_names=self.layout.names,
-            components=tuple((part.kind, part.entity_id, part.offset) for part in self.layout.components),
-            forward_passes=self.passes,
-            intercepts=tuple(self.pool.intercept[t, :n].copy() for t, n in enumerate(counts)),
-            slopes=tuple(self.pool.slope[t, :n].copy() for t, n in enumerate(counts)),
-            iterations=tuple(self.pool.iteration[t, :n].copy() for t, n in enumerate(counts)),
-            passes=tuple(self.pool.forward_pass[t, :n].copy() for t, n in enumerate(counts)),
-            active=tuple(self.pool.active[t, :n].copy() for t, n in enumerate(counts)),
-            future_cost_floor=tuple(
-                float(template.col_lower[template.theta_col]) * template.cost_scale
-                for template in self.templates
+            components=state_entries(self.layout),
+            nodes=tuple(
+                replace(node, loaded_cuts=int((part.iteration == 0).sum()))
+                for node, part in zip(case_nodes(self.case, floors), cuts, strict=True)
             ),
-            boundary_cuts=self.loaded_cuts,
+            transitions=case_transitions(self.case),
+            cuts=cuts,
+            is_chain=self.case.graph.is_chain,
+            forward_passes=self.passes,
+            seed=self.tree.seed,
+            completed_iterations=len(history),
+            lower_bounds=np.array([record.lower_bound for record in history]),
+            upper_bounds=np.array([record.upper_bound for record in history]),
+            fingerprint=self.storage.fingerprint or Fingerprint({}),
+            cost_scale_factor=self.scaled[0].cost_scale,
+            started_from=self.storage.started_from,
+            lower_bound_kind=history[-1].lower_bound_kind if history else "bound",
         )

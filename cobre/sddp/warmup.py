@@ -16,6 +16,8 @@ from cobre.case.model import (
     CutSelection,
     DeficitSegment,
     Hydro,
+    SamplingMethod,
+    ScenarioSource,
     Stage,
     Thermal,
     TrainingOptions,
@@ -25,13 +27,13 @@ from cobre.case.model.horizon import chain_graph
 from cobre.case.model.uniform import constant_production, scenarios, stage_data
 from cobre.comm import Communicator, create_communicator
 from cobre.comm.launch import launch
+from cobre.comm.registry import find_backend
 from cobre.native import cache_directory, kernel_cache_stats
-from cobre.sddp.entries import entry_of
-from cobre.sddp.ranks.agreement import gather_texts
+from cobre.sddp.entry import entry_of
 from cobre.sddp.study import train
 
-LAUNCHED_BACKENDS = ("shm", "tcp")
 _STAGES = 2
+_METHODS: tuple[SamplingMethod, ...] = ("saa", "lhs")
 _HOURS = 730.0
 
 
@@ -61,8 +63,8 @@ def warm_kernels(backend: str = "local") -> WarmupReport:
     Parameters
     ----------
     backend
-        Whose kernels: ``local``, ``shm``, ``tcp`` or ``mpi``. Those of shm and tcp are compiled by one rank
-        in a process of its own, those of mpi by an MPI job of this process alone.
+        Whose kernels. Those of one that launchers can start are compiled by one rank in a process of its
+        own, others in this process, which is all of the job.
 
     Raises
     ------
@@ -70,7 +72,7 @@ def warm_kernels(backend: str = "local") -> WarmupReport:
         When the cache cannot be used, or the backend is not available.
     """
     began = time.perf_counter()
-    if backend in LAUNCHED_BACKENDS:
+    if find_backend(backend).transport is not None:
         ((hits, misses),) = launch(_train_tiny_study, 1, backend=backend)
     else:
         with create_communicator(backend) as comm:
@@ -81,10 +83,10 @@ def warm_kernels(backend: str = "local") -> WarmupReport:
 def _train_tiny_study(comm: Communicator) -> tuple[int, int]:
     """Return how many kernels were loaded and how many compiled."""
     if comm.backend != "local":
-        # What only several ranks do.
-        gather_texts(comm, "")
+        # What only several ranks do, from Python.
+        comm.allgatherv(np.zeros(1), np.zeros(1), [1], [0])
         comm.create_shared_region(1, np.float64).close()
-    entry = entry_of(comm.backend)
+    entry = entry_of(comm)
     hits_before, misses_before = kernel_cache_stats(entry)
     train(tiny_study(), communicator=comm)
     hits, misses = kernel_cache_stats(entry)
@@ -103,8 +105,9 @@ def tiny_study() -> Case:
             blocks=(Block(0, "all", _HOURS),),
             num_openings=2,
             discount_factor=1.0,
+            sampling_method=method,
         )
-        for position in range(_STAGES)
+        for position, method in enumerate(_METHODS)
     )
     return Case(
         path=Path("warmup"),
@@ -114,7 +117,9 @@ def tiny_study() -> Case:
             iteration_limit=1,
             inflow_method="penalty",
             cost_scale_factor=None,
-            cut_selection=CutSelection("level1"),  # compiles a kernel of its own
+            # Each compiles a kernel of its own.
+            cut_selection=CutSelection("level1"),
+            source=ScenarioSource(load="out_of_sample"),
         ),
         stages=stages,
         graph=chain_graph(_STAGES),

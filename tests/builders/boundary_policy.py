@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cobre.policy_files import Manifest, ManifestNode, Pool, SeasonManifest, SlotKind, StateSlot
-from cobre.policy_files.encode import encode_manifest, encode_pool
+from cobre.policy.foreign import Manifest, ManifestNode, Pool, SeasonManifest, SlotKind, StateSlot
+from cobre.policy.foreign.encode import encode_manifest, encode_pool
 
 
 def write_boundary(path: Path, hydro_id: int, priced: datetime.date) -> Path:

@@ -270,3 +270,11 @@ def add_bus(files: Files, number: int, load_mw: list[float]) -> None:
     files[LOAD] += [
         load_row(number, stage["id"], value) for stage, value in zip(stages_of(files), load_mw, strict=True)
     ]
+
+
+def add_battery(files: Files, **keys: Any) -> None:
+    """Add a battery at bus 0."""
+    batteries = files.setdefault("system/batteries.json", {"batteries": []})["batteries"]
+    number = len(batteries)
+    name = {"id": number, "name": f"battery {number}", "operational_start_date": START}
+    batteries.append({**name, "bus_id": 0, **keys})

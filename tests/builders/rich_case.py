@@ -140,6 +140,25 @@ def _add_system(files: Files) -> None:
             _contract(1, "export", 0, -60.0, 0.0, 5.0),
         ]
     }
+    files["system/batteries.json"] = {
+        "batteries": [
+            {
+                "id": 3,
+                "name": "battery",
+                **since,
+                "bus_id": 1,
+                "max_charge_mw": 3.0,
+                "max_discharge_mw": 4.0,
+                "min_energy_mwh": 50.0,
+                "max_energy_mwh": 900.0,
+                "initial_energy_mwh": 200.0,
+                "charge_efficiency": 0.95,
+                "discharge_efficiency": 0.9,
+                "charge_cost_per_mwh": 0.5,
+                "discharge_cost_per_mwh": 0.25,
+            }
+        ]
+    }
 
 
 def _contract(number: int, kind: str, bus_id: int, price: float, least: float, most: float) -> Json:
@@ -271,6 +290,10 @@ def _add_constraints(files: Files) -> None:
     ]
     files["constraints/contract_bounds.parquet"] = [
         {"contract_id": 0, "stage_id": 2, "block_id": 0, "max_mw": 10.0, "price_per_mwh": 130.0}
+    ]
+    files["constraints/battery_bounds.parquet"] = [
+        {"battery_id": 3, "stage_id": 1, "block_id": 0, "max_charge_mw": 0.02},
+        *({"battery_id": 3, "stage_id": stage, "max_discharge_mw": 0.01} for stage in range(3)),
     ]
     files["constraints/ncs_bounds.parquet"] = [
         {"ncs_id": 1, "stage_id": t, "available_generation_mw": 5.0 + t} for t in range(3)

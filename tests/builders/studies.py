@@ -17,9 +17,12 @@ from cobre.case.model import (
     DeficitSegment,
     Hydro,
     Line,
+    PolicyGraph,
+    PolicyNode,
     Stage,
     Thermal,
     TrainingOptions,
+    Transition,
     UnitGroup,
 )
 from cobre.case.model.horizon import chain_graph
@@ -144,3 +147,24 @@ def dry_study() -> Case:
     inflow[1, 0] = -500.0
     changed = replace(case, scenarios=replace(case.scenarios, inflow_mean_m3s=inflow))
     return with_training(changed, inflow_method="none")
+
+
+def dry_and_wet(stages: int = 3, persistence: float = 0.75) -> Case:
+    """A Markov chain: after the first stage each stage is dry or wet, and likely to stay so."""
+    case = cascade_study(
+        hydros=2, thermals=2, buses=1, stages=stages, blocks=1, openings=2, passes=3, iterations=40
+    )
+    nodes = [PolicyNode(0, 0)]
+    nodes += [PolicyNode(10 * stage + kind, stage, kind) for stage in range(1, stages) for kind in (0, 1)]
+    edges = [Transition(0, 1, 0.5), Transition(0, 2, 0.5)]
+    for stage in range(1, stages - 1):
+        for kind in (0, 1):
+            source = 2 * stage - 1 + kind
+            for other in (0, 1):
+                target = 2 * stage + 1 + other
+                probability = persistence if other == kind else 1.0 - persistence
+                edges.append(Transition(source, target, probability))
+    mean = case.scenarios.inflow_mean_m3s
+    library = tuple(np.array([0.4 * mean[t], 1.5 * mean[t]]) for t in range(stages))
+    scenarios = replace(case.scenarios, external_inflow_m3s=library)
+    return replace(case, graph=PolicyGraph(tuple(nodes), tuple(edges)), scenarios=scenarios)

@@ -17,7 +17,7 @@ from json_schema import faults
 import cobre.case
 from cobre.case.format import PARQUET_FILES, describe, layout, schema_paths
 from cobre.case.format.descriptions import JSON_FILES
-from cobre.case.format.schema.base import FormatModel
+from cobre.fields import FormatModel
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 UNITS = {

@@ -7,7 +7,10 @@ import pytest
 from builders.base_case import errors_of, only, pick, warnings_of, write_case
 
 from cobre.case import check, load
-from cobre.case.model import BoundStallingRule, CutSelection, GapRule, RiskMeasure, TimeLimitRule
+from cobre.case.model import CutSelection, RiskMeasure
+from cobre.rules.stopping.bound_stalling import BoundStalling
+from cobre.rules.stopping.gap import Gap
+from cobre.rules.stopping.time_limit import TimeLimit
 
 MONTHS = [{"id": n, "label": f"M{n + 1}", "month_start": n + 1} for n in range(12)]
 
@@ -402,9 +405,9 @@ def test_stopping_rules_and_cut_selection(tmp_path: Path) -> None:
     options = load(write_case(tmp_path, config=edit)).training
     assert options.stopping_mode == "all"
     assert options.stopping_rules == (
-        TimeLimitRule(5.0),
-        BoundStallingRule(3, 0.1),
-        GapRule(None, 2.0, "statistical"),
+        TimeLimit(type="time_limit", seconds=5.0),
+        BoundStalling(type="bound_stalling", iterations=3, tolerance=0.1),
+        Gap(type="gap", relative_tolerance=2.0, bound="statistical"),
     )
     assert options.cut_selection == CutSelection(
         method="dynamic",

@@ -22,12 +22,16 @@ def assert_same(one: Any, other: Any) -> None:
     if isinstance(one, np.ndarray):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key, value in one.items():
+            assert_same(value, other[key])
     elif isinstance(one, tuple):
         for left, right in zip(one, other, strict=True):
             assert_same(left, right)
     elif dataclasses.is_dataclass(one):
         for field in dataclasses.fields(one):
-            if field.name not in ("path", "documents"):
+            if field.name not in ("path", "documents", "config"):
                 assert_same(getattr(one, field.name), getattr(other, field.name))
     else:
         assert one == other

@@ -60,7 +60,7 @@ def test_a_wrong_choice_is_shown_with_its_value(capsys):
     assert main(["train", "case", "--backend=smh"]) == 1
     shown = capsys.readouterr().err
     assert "--backend = smh" in shown
-    assert "'--backend': 'smh' is not one of 'auto', 'shm'" in shown
+    assert "'--backend': 'smh' is not one of 'auto', 'mpi', 'tcp', 'shm', 'local'" in shown
 
 
 def test_wrong_arguments_as_json_lines(capsys):

@@ -22,7 +22,7 @@ from cobre.comm import (
     create_communicator,
 )
 from cobre.comm import status as codes
-from cobre.comm.mpi.communicator import _allreduce, _gather_shared, calls
+from cobre.comm.mpi.communicator import calls
 from cobre.errors import ValidationError
 
 
@@ -125,7 +125,7 @@ def without_shared_memory(comm, wrong):
         parts = [np.random.default_rng(r).standard_normal(count) for r in range(comm.size)]
         parts[-1][-1] = np.nan
         result = np.empty(count)
-        status = _allreduce(state, scratch, detail, parts[comm.rank], result, int(op))
+        status = comm.entries.allreduce((state, scratch, detail), parts[comm.rank], result, int(op))
         wrong.same(f"status of {op!r}", int(status), 0)
         wrong.equal(f"{op!r} gathered by MPI", result, fold(op, parts))
 
@@ -304,8 +304,8 @@ def gather(comm, wrong):
         if step % 50 == 0:
             # memory that nobody shares is gathered in the ordinary way
             ordinary[:] = 0
-            status = _gather_shared(
-                *comm.kernel_arguments, send, ordinary, np.array(counts), np.array(displs)
+            status = comm.entries.gather_shared(
+                comm.kernel_arguments, send, ordinary, np.array(counts), np.array(displs)
             )
             wrong.same("status", int(status), int(codes.OK))
             wrong.equal(f"ordinary gather {step}", ordinary, expected)

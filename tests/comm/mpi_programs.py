@@ -12,7 +12,6 @@ from mpi_reports import Complaints, make, note_segments, report
 
 from cobre.comm import InitializationFailed, InvalidCommunicator, create_communicator
 from cobre.comm import status as codes
-from cobre.comm.mpi.communicator import _barrier, _broadcast
 from cobre.native import kernel_cache_stats
 
 
@@ -37,7 +36,7 @@ def finalized():
     arguments = comm.kernel_arguments
     sys.modules["mpi4py.MPI"].Finalize()
     wrong.raises("owner", InvalidCommunicator, comm.barrier)
-    wrong.same("kernel", int(_barrier(*arguments)), int(codes.INVALID_COMMUNICATOR))
+    wrong.same("kernel", int(comm.entries.barrier(arguments)), int(codes.INVALID_COMMUNICATOR))
     wrong.raises("region", InvalidCommunicator, lambda: region.array)
     wrong.raises("another one", InitializationFailed, create_communicator, "mpi")
     comm.close()
@@ -145,7 +144,8 @@ def cache():
     with make() as comm:
         comm.barrier()
         comm.broadcast(np.zeros(3), 0)
-    report(comm.rank, [], stats=[kernel_cache_stats(_barrier), kernel_cache_stats(_broadcast)])
+    entries = (comm.entries.barrier, comm.entries.broadcast)
+    report(comm.rank, [], stats=[kernel_cache_stats(entry) for entry in entries])
 
 
 if __name__ == "__main__":

@@ -304,7 +304,7 @@ child = os.fork()
 if child == 0:
     with comm:
         say(outcome(lambda: comm.abort(9)).partition(";")[0].split("process")[0])
-    say(entry(*arguments) == INVALID_COMMUNICATOR, comm.rank == rank, comm.size == size)
+    say(entry(arguments) == INVALID_COMMUNICATOR, comm.rank == rank, comm.size == size)
     sys.exit(0)  # with all exit handlers
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 comm.barrier()

@@ -7,9 +7,9 @@ import os
 import pytest
 
 from cobre.comm import ShmConfig, TcpConfig
+from cobre.comm.backends import ShmTransport, TcpTransport
 from cobre.comm.config import DEFAULT_CAPACITY_BYTES
 from cobre.comm.environment import shm_config, tcp_config
-from cobre.comm.transports import ShmTransport, TcpTransport
 from cobre.errors import ValidationError
 
 TOKEN = "a secret of thirty-two characters"

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from cobre.comm import BackendNotAvailable, InitializationFailed, InvalidBackend
+from cobre.comm.backends import ShmTransport, TcpTransport
 from cobre.comm.launch import launch, progress
 from cobre.comm.launch.processes import cpu_slices, scrubbed
-from cobre.comm.transports import ShmTransport, TcpTransport
 from cobre.errors import ValidationError, WorkerError
 
 HERE = Path(__file__).parent
@@ -131,7 +131,7 @@ def test_large_results_and_progress_are_drained_meanwhile():  # API-06, API-08
 
 
 def test_a_machine_without_shared_memory_is_named_with_the_way_out(monkeypatch, tmp_path):
-    monkeypatch.setattr("cobre.comm.transports._SEGMENT_DIRECTORY", str(tmp_path / "missing"))
+    monkeypatch.setattr("cobre.comm.backends._SEGMENT_DIRECTORY", str(tmp_path / "missing"))
     with pytest.raises(InitializationFailed, match="No such file") as caught:
         launch(launch_functions.add_ranks, 2, backend="shm")
     error = pickle.loads(pickle.dumps(caught.value))

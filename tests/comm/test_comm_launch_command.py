@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from leftovers import marked_processes
 
+from cobre.comm.backends import ShmTransport
 from cobre.comm.launch import run_command
-from cobre.comm.transports import ShmTransport
 from cobre.errors import ValidationError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="shm and tcp need Linux")

@@ -247,7 +247,7 @@ with local.LocalCommunicator() as owner:
     recv = np.zeros(2)
     for face in faces.faces(owner):
         face.allgatherv(np.ones(2), recv, [2], [0])
-print(recv.sum(), *kernel_cache_stats(local._allgatherv), *kernel_cache_stats(faces._allgatherv))
+print(recv.sum(), *kernel_cache_stats(owner.entries.allgatherv), *kernel_cache_stats(faces._allgatherv))
 """
 
 

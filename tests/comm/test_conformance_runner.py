@@ -28,7 +28,7 @@ def outcome(factory: str, *names: str):
 
 
 def test_a_sound_backend_of_another_package_passes():
-    report, rows = outcome("cobre.comm.conformance.targets:make_local", *NAMES)
+    report, rows = outcome("faulty_backends:make_sound", *NAMES)
     assert rows == dict.fromkeys(NAMES, True)
     assert report.passed
     assert report.lines()[-1].endswith("6 rows, 0 failed")
@@ -70,14 +70,14 @@ def test_from_the_command_line():
     assert "0 failed" in good.stdout
     unknown = run("pigeon")
     assert unknown.returncode == 4
-    assert "'pigeon' is not available here" in unknown.stderr
+    assert "there is no backend 'pigeon'; known: mpi, tcp, shm, local" in unknown.stderr
 
 
 ORPHANS = """
 import threading, time
 from cobre.comm.conformance import ConformanceJob
-from cobre.comm.conformance.targets import LOCAL
-job = ConformanceJob(LOCAL, 1)
+from cobre.comm.conformance import targets_named
+job = ConformanceJob(targets_named("local")[0], 1)
 threading.Thread(target=job.call, args=("launch_functions:never_end",), daemon=True).start()
 while not job._links:
     time.sleep(0.01)

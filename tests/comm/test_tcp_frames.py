@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cobre.comm.config import TcpConfig
+from cobre.comm.owner import entries_over
 from cobre.comm.status import COLLECTIVE_FAILED, CORRUPTED, DIVERGED, OK, PEER_DIED, TIMED_OUT, new_detail
 from cobre.comm.tcp import communicator as tcp
 from cobre.comm.tcp import engine
@@ -35,11 +36,12 @@ from cobre.comm.tcp.handshake import (
     read_hello,
     refusal,
 )
-from cobre.comm.tcp.kernel import scratch_bytes
+from cobre.comm.tcp.kernel import TcpKernel, scratch_bytes
 from cobre.comm.tcp.watch import Link
 from cobre.comm.tcp.wire import HEADER_BYTES, FrameError, Header, Tag, dtype_code, first_word
 
 IDENTITY = Identity(4, b"a secret", configuration_digest(1.0, 10.0))
+ENTRIES = entries_over(TcpKernel)
 WHO = Hello(3, Channel.CONTROL, "node-7")
 
 
@@ -179,10 +181,11 @@ class Rank:
     def gather(self, recv: np.ndarray) -> int:
         counts = np.array([2, len(recv) - 2], np.int64)
         displs = np.array([0, 2], np.int64)
-        return int(tcp._allgatherv(*self._arguments, np.array([1, 2], recv.dtype), recv, counts, displs))
+        send = np.array([1, 2], recv.dtype)
+        return int(ENTRIES.allgatherv(self._arguments, send, recv, counts, displs))
 
     def barrier(self) -> int:
-        return int(tcp._barrier(*self._arguments))
+        return int(ENTRIES.barrier(self._arguments))
 
     @property
     def _arguments(self) -> tuple[np.ndarray, ...]:

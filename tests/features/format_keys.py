@@ -11,6 +11,8 @@ import numpy as np
 from mutations import Documents, Place, value_at
 
 from cobre.case import Case, build
+from cobre.case.format.schema.config import ConfigFile
+from cobre.case.horizon import further_keys
 from cobre.errors import ValidationError
 
 Effect = Literal["refused", "warned", "changed", "silent", "same"]
@@ -28,6 +30,10 @@ def same(one: Any, other: Any) -> bool:
         return one.shape == other.shape and bool(np.array_equal(one, other, equal_nan=one.dtype.kind == "f"))
     if isinstance(one, (tuple, list)):
         return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, ConfigFile):
+        return further_keys(one) == further_keys(other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if dataclasses.is_dataclass(one):
         fields = [
             field.name for field in dataclasses.fields(one) if field.name not in ("documents", "warnings")

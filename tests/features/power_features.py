@@ -1,4 +1,4 @@
-"""Features of thermal plants, network, sources, contracts, constraints and the policy graph."""
+"""Features of thermal plants, network, sources, contracts, batteries, constraints and the policy graph."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from builders.case_files import (
     Feature,
     Files,
     Json,
+    add_battery,
     add_bus,
     add_plant,
     hydros_of,
@@ -107,6 +108,62 @@ def contracts() -> Feature:
         {"contract_id": 1, "stage_id": 1, "block_id": 0, "price_per_mwh": -50.0},
     ]
     return Feature(files, 1000 * (400 + 5500 - 750) + 1000 * (400 + 5200 - 100))
+
+
+def battery() -> Feature:
+    """10 of 110 MW are missing in stage 1. The store may hold 9000 MWh and must hold 1000; 2000 are in it.
+
+    Of the 8000 MWh taken out 6400 arrive (6.4 MW); 7000 stored need 7000 / 0.9 from the bus. Moving a MWh
+    costs 1 $ and 2 $.
+    """
+    files = smallest([60.0, 110.0])
+    add_battery(
+        files,
+        max_charge_mw=20.0,
+        max_discharge_mw=8.0,
+        min_energy_mwh=1000.0,
+        max_energy_mwh=9000.0,
+        initial_energy_mwh=2000.0,
+        charge_efficiency=0.9,
+        discharge_efficiency=0.8,
+        charge_cost_per_mwh=1.0,
+        discharge_cost_per_mwh=2.0,
+    )
+    charged = 7000 / 0.9
+    return Feature(files, 60 * STAGE + 101 * charged + 100 * STAGE + 3600 * 1000 + 6400 * 2)
+
+
+def battery_by_block() -> Feature:
+    """10 of 60 MW are missing in the first 400 h of each stage, before the store can be charged.
+
+    Blocks follow each other. In the 600 h after them 1.5 MW are charged at most in stage 0, which makes 900
+    MWh; another battery has energy, but enters service after the study.
+    """
+    files = smallest([60.0, 60.0])
+    set_blocks(files, [400.0, 600.0], "chronological")
+    files["constraints/thermal_bounds.parquet"] = [
+        {"thermal_id": 0, "stage_id": t, "block_id": 0, "max_generation_mw": 50.0} for t in (0, 1)
+    ]
+    keys = {"max_charge_mw": 10.0, "max_discharge_mw": 10.0, "max_energy_mwh": 1200.0}
+    add_battery(files, initial_energy_mwh=0.0, **keys)
+    add_battery(files, initial_energy_mwh=1200.0, entry_stage_id=9, **keys)
+    files["constraints/battery_bounds.parquet"] = [
+        {"battery_id": 0, "stage_id": 0, "block_id": 1, "max_charge_mw": 1.5}
+    ]
+    short = 50 * 100 * 400
+    hand = 2 * short + (4000 + 3100) * 1000 + 600 * 100 * (61.5 + 60)
+    return Feature(files, hand)
+
+
+def battery_under_noise() -> Feature:
+    """Energy is kept for stages that may be dear: the extensive form is the judge."""
+    files = smallest([60.0, 90.0, 100.0], [10.0, 10.0, 10.0])
+    files[LOAD] = [{**row, "std_mw": 15.0} for row in files[LOAD]]
+    for stage in stages_of(files):
+        stage["num_openings"] = 3
+    keys = {"max_discharge_mw": 20.0, "max_energy_mwh": 12000.0, "initial_energy_mwh": 3000.0}
+    add_battery(files, max_charge_mw=15.0, charge_efficiency=0.9, **keys)
+    return Feature(files, drawn=True)
 
 
 def negative_future_cost() -> Feature:

@@ -14,8 +14,8 @@ from power_features import boundary_cuts, boundary_cuts_discounted
 
 import cobre.case
 import cobre.sddp
-from cobre.policy_files import Manifest, ManifestNode, Pool, SlotKind, StateSlot
-from cobre.policy_files.encode import encode_manifest, encode_pool
+from cobre.policy.foreign import Manifest, ManifestNode, Pool, SlotKind, StateSlot
+from cobre.policy.foreign.encode import encode_manifest, encode_pool
 
 
 def with_noise() -> Feature:

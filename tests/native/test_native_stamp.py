@@ -5,13 +5,19 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import sys
 from pathlib import Path
 from types import FunctionType, ModuleType
 
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from cobre.native import stamp
+from cobre.comm.local import LocalKernel
+from cobre.comm.mpi.communicator import MpiKernel
+from cobre.comm.shm.kernel import ShmKernel
+from cobre.comm.tcp.kernel import TcpKernel
+from cobre.native import function_over, stamp
+from cobre.sddp.entry import iterate
 
 CACHED_KERNEL_MODULES = sorted(
     ".".join(("cobre", *file.relative_to(stamp.PACKAGE_DIRECTORY).with_suffix("").parts))
@@ -63,13 +69,21 @@ def test_every_compiled_callee_is_among_the_sources(name):
             assert reachable_files(kernel.py_func) <= sources
 
 
+@pytest.mark.parametrize("kernel", [LocalKernel, ShmKernel, TcpKernel, MpiKernel])
+def test_every_callee_of_a_generic_function_is_among_its_sources_or_those_of_the_class(kernel):
+    sources = stamp.kernel_sources(Path(inspect.getfile(iterate)).resolve())
+    sources |= stamp.kernel_sources(Path(sys.modules[kernel.__module__].__file__).resolve())
+    assert reachable_files(function_over(iterate, kernel).py_func) <= sources
+
+
 def test_command_line_and_readers_are_no_part_of_the_iteration():
     package = stamp.PACKAGE_DIRECTORY
-    sources = stamp.kernel_sources(package / "sddp" / "entries" / "local.py")
-    assert package / "sddp" / "iteration.py" in sources
+    sources = stamp.kernel_sources(package / "sddp" / "entry.py")
+    assert package / "sddp" / "kernel" / "iteration.py" in sources
     assert package / "lp" / "engine.py" in sources
     rooms = {path.relative_to(package).parts[0] for path in sources}
-    assert rooms <= {"native", "comm", "lp", "sddp", "stochastic"}
+    assert rooms <= {"native", "comm", "rules", "lp", "sddp", "stochastic"}
+    assert package / "rules" / "risk" / "entropic.py" in sources  # found, not imported by name
 
 
 def test_digest_depends_on_names_and_contents(tmp_path):

@@ -20,11 +20,13 @@ REGISTRIES = {
     "non_controllable_sources": "system/non_controllable_sources.json",
     "pumping_stations": "system/pumping_stations.json",
     "contracts": "system/energy_contracts.json",
+    "batteries": "system/batteries.json",
 }
 BOUNDS = ("thermal", "hydro", "hydro_unit_group", "line", "pumping", "contract", "ncs", "generic_constraint")
 MODELLED = {
     *("config.json", "penalties.json", "stages.json", "initial_conditions.json", "post_study_stages.json"),
     *REGISTRIES.values(),
+    "constraints/battery_bounds.parquet",
     *("system/hydro_production_models.json", "system/hydro_energy_productivity.parquet"),
     *("system/fpha_hyperplanes.parquet", "system/hydro_geometry.parquet", "system/tailrace_curves.parquet"),
     *("scenarios/inflow_seasonal_stats.parquet", "scenarios/load_seasonal_stats.parquet"),
@@ -69,6 +71,7 @@ class RawFiles:
     non_controllable_sources: list[Json]
     pumping_stations: list[Json]
     contracts: list[Json]
+    batteries: list[Json]
 
     def json(self, name: str, absent: Json | None = None) -> Json:
         """Content of a JSON file; ``absent`` where there is none."""

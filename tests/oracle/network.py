@@ -1,4 +1,4 @@
-"""Everything electric: thermal plants, lines, buses, non-controllable sources, contracts."""
+"""Everything electric: thermal plants, lines, buses, non-controllable sources, contracts, batteries."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ def add_network(node: Node) -> None:
         _add_source(node, source)
     for contract in node.files.contracts:
         _add_contract(node, contract)
+    for battery in node.files.batteries:
+        _add_battery(node, battery)
 
 
 def add_load_balances(node: Node) -> None:
@@ -156,3 +158,34 @@ def _add_contract(node: Node, contract: Json) -> None:
         price = value("price_per_mwh", k, contract["price_per_mwh"])
         column = node.add(("contract", contract["id"], k), price * node.hours[k], most, least)
         node.power[contract["bus_id"], k].append((column, sign))
+
+
+def _add_battery(node: Node, battery: Json) -> None:
+    """Energy at the end of each period is that at its start, and what is charged and discharged in it."""
+    number, keys = battery["id"], {"battery_id": battery["id"], "stage_id": node.stage_id}
+    serves = in_service(battery, node.stage)
+    flows: dict[int, list[tuple[int, float]]] = {period: [] for period in node.periods}
+    gains = {
+        "charge": battery.get("charge_efficiency", 1.0),
+        "discharge": -1.0 / battery.get("discharge_efficiency", 1.0),
+    }
+    for way, gain in gains.items():
+        for k in node.blocks:
+            column = f"max_{way}_mw"
+            most = node.files.cell("constraints/battery_bounds.parquet", keys, column, k, battery[column])
+            cost = battery.get(f"{way}_cost_per_mwh", 0.0) * node.hours[k]
+            flow = node.add((way, number, k), cost, most if serves else 0.0)
+            node.power[battery["bus_id"], k].append((flow, -1.0 if way == "charge" else 1.0))
+            flows[node.period(k)].append((flow, -gain * node.hours[k]))
+    before = None
+    if node.parent is not None:
+        before = node.parent.columns["energy", number, node.parent.periods[-1]]
+    for period in node.periods:
+        after = node.add(
+            ("energy", number, period), 0.0, battery["max_energy_mwh"], battery.get("min_energy_mwh", 0.0)
+        )
+        start = [] if before is None else [(before, -1.0)]
+        node.lp.equal(
+            [(after, 1.0), *start, *flows[period]], battery["initial_energy_mwh"] if before is None else 0.0
+        )
+        before = after

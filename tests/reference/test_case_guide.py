@@ -23,8 +23,8 @@ from cobre.case.format.schema import (
     stages,
     system,
 )
-from cobre.case.format.schema.base import FormatModel
 from cobre.case.generic.catalogue import BY_NAME
+from cobre.fields import FormatModel
 
 GUIDE = (DOCS / "case-format.md").read_text(encoding="utf-8")
 

@@ -18,7 +18,7 @@ import cobre
 from cobre.cli.train_report import result_data, show_result
 from cobre.cli.views import progress_fields
 from cobre.errors import OutputError
-from cobre.policy_store import read_policy_directory
+from cobre.policy import NodeCuts, StateEntry, case_nodes, case_transitions, read_policy_directory
 from cobre.results import read_convergence, read_metadata, training, write_training
 from cobre.sddp import Policy, TrainingResult
 from cobre.sddp.progress import IterationRecord
@@ -59,20 +59,27 @@ def _record(iteration: int) -> IterationRecord:
 
 
 @pytest.fixture
-def result() -> TrainingResult:
-    intercepts = (np.array([1.0, 2.0, 3.0, 0.1 + 0.2]), np.zeros(0))
-    slopes = (np.arange(8.0).reshape(4, 2), np.zeros((0, 2)))
+def result(case) -> TrainingResult:
+    first = NodeCuts(
+        slot=np.arange(4),
+        iteration=np.array([1, 1, 2, 2]),
+        forward_pass=np.array([0, 1, 0, 1]),
+        intercept=np.array([1.0, 2.0, 3.0, 0.1 + 0.2]),
+        slopes=np.arange(8.0).reshape(4, 2),
+        active=np.array([True, False, True, True]),
+    )
+    none = np.zeros(0, np.int64)
     policy = Policy(
-        stage_ids=(0, 1),
-        state_names=("hydro_storage[a]", "hydro_storage[b]"),
+        components=(StateEntry("storage", 0, 0, "a"), StateEntry("storage", 1, 0, "b")),
+        nodes=case_nodes(case, [0.0, 0.0]),
+        transitions=case_transitions(case),
+        cuts=(first, NodeCuts(none, none, none, np.zeros(0), np.zeros((0, 2)), np.zeros(0, np.bool_))),
+        is_chain=True,
         forward_passes=2,
-        intercepts=intercepts,
-        slopes=slopes,
-        future_cost_floor=(0.0, 0.0),
-        iterations=(np.array([1, 1, 2, 2], np.int32), np.zeros(0, np.int32)),
-        passes=(np.array([0, 1, 0, 1], np.int32), np.zeros(0, np.int32)),
-        active=(np.array([True, False, True, True]), np.ones(0, np.bool_)),
-        components=(("storage", 0, 0), ("storage", 1, 0)),
+        seed=42,
+        completed_iterations=2,
+        lower_bounds=np.array([10.0, 20.0]),
+        upper_bounds=np.array([50.0, 50.0]),
     )
     return TrainingResult(
         iterations=2,
@@ -130,7 +137,11 @@ def test_files_and_convergence(tmp_path, case, result):
 def test_an_estimate_is_called_one_wherever_it_is_written(tmp_path, case, result):
     history = tuple(replace(record, lower_bound_kind="estimate") for record in result.history)
     result = replace(
-        result, history=history, lower_bound_kind="estimate", lower_bound_note="cuts of another study"
+        result,
+        history=history,
+        policy=replace(result.policy, lower_bound_kind="estimate"),
+        lower_bound_kind="estimate",
+        lower_bound_note="cuts of another study",
     )
     write_training(tmp_path, case, result, BEGAN, ENDED, "complete")
     rows = read_convergence(tmp_path).to_pylist()
@@ -238,22 +249,12 @@ def test_reading_what_is_not_there_or_broken(tmp_path, case, result):
 
 
 def test_a_policy_without_states(tmp_path, result):
-    policy = Policy(
-        stage_ids=(0, 1),
-        state_names=(),
-        forward_passes=1,
-        intercepts=(np.array([5.0]), np.zeros(0)),
-        slopes=(np.zeros((1, 0)), np.zeros((0, 0))),
-        future_cost_floor=(0.0, 0.0),
-        iterations=(np.ones(1, np.int32), np.zeros(0, np.int32)),
-        passes=(np.zeros(1, np.int32), np.zeros(0, np.int32)),
-        active=(np.ones(1, np.bool_), np.ones(0, np.bool_)),
-    )
-    case = cascade_study(hydros=0, stages=2, iterations=2, passes=1)
-    history = (replace(result.history[0], forward_passes=1),)
-    trained = replace(result, policy=policy, policy_sha256=policy.sha256(), iterations=1, history=history)
+    cuts = [replace(part, slopes=np.zeros((len(part), 0))) for part in result.policy.cuts]
+    policy = replace(result.policy, components=(), cuts=tuple(cuts))
+    case = cascade_study(hydros=0, stages=2, iterations=2, passes=2)
+    trained = replace(result, policy=policy, policy_sha256=policy.sha256())
     write_training(tmp_path, case, trained, BEGAN, ENDED, "complete")
     stored = read_policy_directory(tmp_path / "policy")
     assert stored.components == ()
-    assert stored.cuts[0].intercept.tolist() == [5.0]
+    assert stored.cuts[0].intercept.tolist() == policy.intercepts[0].tolist()
     assert stored.sha256() == policy.sha256()

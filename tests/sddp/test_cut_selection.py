@@ -42,16 +42,16 @@ class Run:
         self.random = np.random.default_rng(seed)
         self.pool = cut_pool(STAGES, PASSES * ITERATIONS, STATES)
         self.buffers = iteration_buffers(arrays, graph, layout, PASSES, 0, 1, 1)
-        self.buffers.node_all[:] = np.arange(STAGES)[:, None]
+        self.buffers.node_all[:] = np.arange(STAGES)
         self.selector = CutSelector(options, graph, self.pool, self.buffers, ITERATIONS)
         self.visited: list[np.ndarray] = []
 
     def iterate(self, iteration: int):
         states = self.random.integers(0, 6, (STAGES, PASSES, STATES)).astype(float)
-        self.buffers.state_all[:] = states
+        self.buffers.state_all[:] = states.swapaxes(0, 1)
         for stage, forward_pass in itertools.product(range(STAGES - 1), range(PASSES)):
             same = (states[stage] == states[stage, forward_pass]).all(axis=1)
-            self.buffers.leader_all[stage, forward_pass] = int(np.argmax(same))
+            self.buffers.leader_all[forward_pass, stage] = int(np.argmax(same))
             slot = int(self.pool.num_cuts[stage])
             self.pool.intercept[stage, slot] = self.random.integers(0, 12)
             self.pool.slope[stage, slot] = self.random.integers(-3, 4, STATES)

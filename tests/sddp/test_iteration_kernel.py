@@ -16,28 +16,32 @@ import pytest
 from builders.studies import cascade_study
 from numba import njit
 
-from cobre.native import cache_directory, inner_kernel
+from cobre.comm.local import LocalKernel
+from cobre.native import cache_directory, function_over, inner_kernel
 from cobre.sddp import train
-from cobre.sddp.entries.local import iterate_local
+from cobre.sddp.entry import iterate
 from cobre.sddp.kernel.buffers import UPPER_BOUND, UPPER_BOUND_STD, iteration_buffers
 from cobre.sddp.kernel.graph import graph_arrays
 from cobre.sddp.kernel.iteration import (
     BAD_RECORD,
     ITERATION_FAILED,
     ITERATION_OK,
-    _insert_cuts,
+    _number_cuts,
     _upper_bound,
+    insert_cuts,
 )
 
 TESTS = Path(__file__).resolve().parents[1]
 REPORT = """
 import json, sys
 from builders.studies import cascade_study
-from cobre.native import kernel_cache_stats
+from cobre.comm.local import LocalKernel
+from cobre.native import function_over, kernel_cache_stats
 from cobre.sddp import train
-from cobre.sddp.entries.local import iterate_local
+from cobre.sddp.entry import iterate
 result = train(cascade_study(iterations=1))
-print(json.dumps({"stats": kernel_cache_stats(iterate_local), "sha": result.policy_sha256}))
+stats = kernel_cache_stats(function_over(iterate, LocalKernel))
+print(json.dumps({"stats": stats, "sha": result.policy_sha256}))
 """
 
 
@@ -54,7 +58,7 @@ def test_second_process_loads_the_kernel_from_disk(tmp_path):
     here = cache_directory()
     with contextlib.suppress(shutil.Error):  # files that another process of the suite removes meanwhile
         # all but the kernel itself, which alone is compiled anew then
-        shutil.copytree(here, tmp_path / here.name, ignore=shutil.ignore_patterns("local.iterate_local-*"))
+        shutil.copytree(here, tmp_path / here.name, ignore=shutil.ignore_patterns("entry.iterate_*"))
     first, second = report_of_new_process(tmp_path), report_of_new_process(tmp_path)
     assert first["stats"] == [0, 1]
     assert second["stats"] == [1, 0]
@@ -88,6 +92,7 @@ def test_python_threads_run_during_an_iteration():
 
 def test_no_call_of_barrier_or_broadcast_is_left_in_the_local_specialisation():
     train(cascade_study(iterations=1))
+    iterate_local = function_over(iterate, LocalKernel)
     (signature,) = iterate_local.signatures
     compiled_here = njit(nogil=True)(iterate_local.py_func)  # what comes from the cache cannot be inspected
     compiled_here.compile(signature)
@@ -99,6 +104,7 @@ def test_no_call_of_barrier_or_broadcast_is_left_in_the_local_specialisation():
 
 def test_one_signature_serves_every_study():
     train(cascade_study(iterations=1))
+    iterate_local = function_over(iterate, LocalKernel)
     before = len(iterate_local.signatures)
     train(cascade_study(hydros=0, buses=1, blocks=1, openings=1, passes=1, iterations=1, noise=0.0))
     assert len(iterate_local.signatures) == before == 1
@@ -116,22 +122,52 @@ def test_one_signature_serves_every_study():
     ],
 )
 def test_received_records_are_checked_before_they_are_written(change, status):
-    insert = njit(lambda pool, buffers: _insert_cuts(pool, buffers, 0, 1))
-    _, pool, buffers = _pool_and_buffers()
+    graph, pool, buffers = _pool_and_buffers()
+    buffers.node_all[:] = [0, 1]
     pool.num_cuts[0] = 2  # of the iteration before
-    header = buffers.cut_all.view(np.uint32)
+    assert _inserted(graph, pool, buffers, pool.record[0, 2:], change) == status
+    assert pool.num_cuts.tolist() == ([4, 0] if status == ITERATION_OK else [2, 0])
+    assert pool.iteration[0].tolist() == ([0, 0, 2, 2] if status == ITERATION_OK else [0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(("change", "status"), [({}, ITERATION_OK), ({(1, 2): 0}, BAD_RECORD)])
+def test_records_of_a_stage_with_two_nodes_go_to_their_pools(change, status):
+    graph, pool, buffers = _pool_and_buffers()
+    graph = graph._replace(stage_start=np.array([0, 2, 2]))
+    buffers = buffers._replace(cut_all=np.zeros((2, 5)))
+    buffers.node_all[:, 0] = [1, 0]
+    assert _inserted(graph, pool, buffers, buffers.cut_all, change) == status
+    if status == ITERATION_OK:
+        assert pool.intercept[:, :2].tolist() == [[11.0, 0.0], [10.0, 0.0]]
+        assert pool.slope[:, 0].tolist() == [[1.0, 2.0], [1.0, 2.0]]
+        assert pool.num_cuts.tolist() == [1, 1]
+    else:
+        assert not pool.record.any()
+        assert not pool.num_cuts.any()
+
+
+def test_passes_that_share_a_trial_point_send_one_record():
+    graph, pool, buffers = _pool_and_buffers()
+    buffers.leader_all[1, 0] = 0
+    assert _inserted(graph, pool, buffers, pool.record[0], {(1, 0): 9}) == ITERATION_OK
+    assert (buffers.gather_count.tolist(), pool.num_cuts.tolist()) == ([1], [1, 0])
+
+
+@njit
+def _number_and_insert(graph, pool, buffers):
+    _number_cuts(buffers, 0)
+    return insert_cuts(graph, pool, buffers, 0, 1)
+
+
+def _inserted(graph, pool, buffers, records, change):
+    """Insert two records of the second iteration, one of them changed; return the status."""
+    header = records.view(np.uint32)
     for forward_pass in range(2):
         header[forward_pass, :3] = (2 + forward_pass, 1, forward_pass)
-        buffers.cut_all[forward_pass, 2:] = [10.0 + forward_pass, 1.0, 2.0]
+        records[forward_pass, 2:] = [10.0 + forward_pass, 1.0, 2.0]
     for (row, column), value in change.items():
         header[row, column] = value
-    assert insert(pool, buffers) == status
-    if status == ITERATION_OK:
-        assert pool.intercept[0].tolist() == [0.0, 0.0, 10.0, 11.0]
-        assert pool.num_cuts.tolist() == [4, 0]
-    else:
-        assert not pool.intercept.any()
-        assert pool.num_cuts.tolist() == [2, 0]
+    return _number_and_insert(graph, pool, buffers)
 
 
 def _pool_and_buffers():
@@ -149,7 +185,7 @@ def _pool_and_buffers():
 def test_upper_bound_is_mean_and_deviation_of_the_passes(costs):
     statistics = njit(lambda graph, buffers: _upper_bound(graph, buffers))
     graph, _, buffers = _pool_and_buffers()
-    buffers = buffers._replace(cost_all=np.array(costs))
+    buffers = buffers._replace(pass_all=np.array(costs)[:, None])
     statistics(graph, buffers)
     assert buffers.outcome[UPPER_BOUND] == pytest.approx(np.mean(costs), rel=1e-14)
     expected = np.std(costs, ddof=1) if len(costs) > 1 else 0.0

@@ -8,9 +8,10 @@ import pytest
 from builders.studies import cascade_study, with_training
 from exogenous_tree import ExogenousTree
 
-from cobre.case.model import Case, GapRule, InflowHistory, UpperBoundOptions
+from cobre.case.model import Case, InflowHistory, UpperBoundOptions
 from cobre.lp import StateLayout, build_templates
 from cobre.lp.past_inflow import past_inflow
+from cobre.rules.stopping.gap import Gap
 from cobre.sddp import train
 from cobre.stochastic import build_opening_tree
 
@@ -110,7 +111,7 @@ def test_tangent_cuts_give_an_estimate_and_never_a_gap():
         persistent("truncation", noise=1.0),
         forward_passes=4,
         iteration_limit=30,
-        stopping_rules=(GapRule(tolerance=1e12, relative_tolerance_percent=None),),
+        stopping_rules=(Gap(type="gap", tolerance=1e12),),
     )
     tree = ExogenousTree(case)
     result = train(case)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse
-from builders.studies import cascade_study, with_training
+from builders.studies import cascade_study, dry_and_wet, with_training
 
 from cobre.case.model import Case, PolicyGraph, PolicyNode, RiskMeasure, Transition
 from cobre.errors import CobreError, ValidationError
@@ -14,27 +14,6 @@ from cobre.lp import build_templates
 from cobre.sddp import train
 from cobre.sddp.kernel.graph import graph_arrays
 from cobre.stochastic import build_opening_tree
-
-
-def dry_and_wet(stages: int = 3, persistence: float = 0.75) -> Case:
-    """A Markov chain: after the first stage each stage is dry or wet, and likely to stay so."""
-    case = cascade_study(
-        hydros=2, thermals=2, buses=1, stages=stages, blocks=1, openings=2, passes=3, iterations=40
-    )
-    nodes = [PolicyNode(0, 0)]
-    nodes += [PolicyNode(10 * stage + kind, stage, kind) for stage in range(1, stages) for kind in (0, 1)]
-    edges = [Transition(0, 1, 0.5), Transition(0, 2, 0.5)]
-    for stage in range(1, stages - 1):
-        for kind in (0, 1):
-            source = 2 * stage - 1 + kind
-            for other in (0, 1):
-                target = 2 * stage + 1 + other
-                probability = persistence if other == kind else 1.0 - persistence
-                edges.append(Transition(source, target, probability))
-    mean = case.scenarios.inflow_mean_m3s
-    library = tuple(np.array([0.4 * mean[t], 1.5 * mean[t]]) for t in range(stages))
-    scenarios = replace(case.scenarios, external_inflow_m3s=library)
-    return replace(case, graph=PolicyGraph(tuple(nodes), tuple(edges)), scenarios=scenarios)
 
 
 def tree_optimum(case: Case) -> float:
@@ -110,12 +89,12 @@ def test_enumeration_gives_the_exact_upper_bound():
 def test_paths_are_all_ways_through_the_tree_with_their_probabilities():
     case = with_training(dry_and_wet(stages=4), enumerated=True)
     graph = graph_arrays(case, build_opening_tree(case).num_openings)
-    assert graph.path_node.shape == (4, 16)
+    assert graph.path_node.shape == (16, 4)
     assert graph.path_weight.sum() == pytest.approx(1.0)
-    ways = {tuple(column) for column in np.vstack([graph.path_node, graph.path_opening]).T}
+    ways = {tuple(row) for row in np.hstack([graph.path_node, graph.path_opening])}
     assert len(ways) == 16
-    assert [len(set(leaders)) for leaders in graph.path_leader] == [2, 4, 8, 16]
-    staying = (graph.path_node[1:] % 2 == 1).all(axis=0)
+    assert [len(set(leaders)) for leaders in graph.path_leader.T] == [2, 4, 8, 16]
+    staying = (graph.path_node[:, 1:] % 2 == 1).all(axis=1)
     assert graph.path_weight[staying].sum() == pytest.approx(0.5 * 0.75 * 0.75)
 
 

@@ -1,5 +1,6 @@
 """Checkpoints, resuming and warm starts: the same bytes as a run that was never stopped."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,16 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 from builders.studies import cascade_study, with_training
+from file_opens import counted_opens
 from kill_and_resume import try_often
 
 from cobre.case.model import Case, CheckpointOptions, CutSelection, UpperBoundOptions
 from cobre.comm import Communicator
 from cobre.comm.launch import launch
 from cobre.errors import OutputError, ValidationError
-from cobre.policy_store import latest_checkpoint, read_checkpoint, write_policy_directory
-from cobre.results import write_policy
+from cobre.policy import (
+    latest_checkpoint,
+    read_checkpoint,
+    with_fingerprint,
+    write_flatbuffers,
+    write_policy_directory,
+)
 from cobre.sddp import TrainingResult, train
-from cobre.sddp.persistence import stored_policy
 from cobre.sddp.plan import CHECKPOINTS
 from cobre.sddp.timing import balance_of
 
@@ -88,8 +94,15 @@ def test_the_deterministic_bound_goes_on_too(tmp_path):
     ]
 
 
-def resume_on_rank(comm: Communicator, root: Path) -> str:
-    return train(study("lml1"), communicator=comm, **resumed_from(root)).policy_sha256
+def opens_of_tables(opens: Counter[Path], checkpoint: Path) -> dict[str, int]:
+    """How often each table of a checkpoint was opened."""
+    return {path.name: opens[path] for path in checkpoint.rglob("*.parquet")}
+
+
+def resume_on_rank(comm: Communicator, root: Path, checkpoint: Path) -> tuple[str, dict[str, int]]:
+    with counted_opens() as opens:
+        digest = train(study("lml1"), communicator=comm, **resumed_from(root)).policy_sha256
+    return digest, opens_of_tables(opens, checkpoint)
 
 
 def train_on_rank(comm: Communicator, root: Path) -> str:
@@ -101,8 +114,25 @@ def test_the_number_of_ranks_may_change(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
     whole = train(study("lml1")).policy_sha256
     launch(train_on_rank, 2, args=(tmp_path,), timeout_s=250)
-    assert train(study("lml1"), **resumed_from(tmp_path)).policy_sha256 == whole
-    assert launch(resume_on_rank, 3, args=(tmp_path,), timeout_s=250) == [whole] * 3
+    found = latest_checkpoint(tmp_path / CHECKPOINTS)
+    results = launch(resume_on_rank, 3, args=(tmp_path, found.path), timeout_s=250)
+    assert [digest for digest, _ in results] == [whole] * 3
+    # One rank reads for all, each file once.
+    names = {path.name for path in found.path.rglob("*.parquet")}
+    assert {"cuts.parquet", "bases.parquet", "history.parquet"} < names
+    assert [opens for _, opens in results] == [dict.fromkeys(names, times) for times in (1, 0, 0)]
+
+
+def test_a_run_that_is_resumed_reads_each_file_once(tmp_path):
+    case = with_training(study(), upper_bound=UpperBoundOptions(enabled=True, interval_iterations=3))
+    train(case, iterations=4, **every(tmp_path, 4))
+    checkpoint = tmp_path / CHECKPOINTS / "checkpoint-000004"
+    with counted_opens() as opens:
+        resumed = train(case, iterations=6, **resumed_from(tmp_path))
+    assert resumed.policy_sha256 == train(case, iterations=6).policy_sha256
+    found = opens_of_tables(opens, checkpoint)
+    assert "states.parquet" in found
+    assert set(found.values()) == {1}
 
 
 def test_nothing_to_resume_from_is_an_error(tmp_path):
@@ -158,17 +188,14 @@ def test_a_warm_start_begins_where_the_policy_ended(tmp_path, kind):
     case = study()
     first = train(case)
     if kind == "directory":
-        write_policy_directory(
-            tmp_path / "policy", stored_policy(case, first.policy, first.history, first.seed, 1.0)
-        )
+        write_policy_directory(tmp_path / "policy", with_fingerprint(first.policy, case))
     else:
-        write_policy(tmp_path / "policy", case, first)
+        write_flatbuffers(tmp_path / "policy", first.policy, case)
     warm = train(case, iterations=1, warm_start=tmp_path / "policy")
     assert warm.lower_bound >= first.lower_bound * (1.0 - 1e-9)
     loaded = [int((made == 0).sum()) for made in warm.policy.iterations[:-1]]
     kept = [len(cuts) for cuts in first.policy.intercepts[:-1]]
-    # The other format has no place for the floor under the cuts but one more cut.
-    assert loaded == [count + (kind == "flatbuffers") for count in kept]
+    assert loaded == kept
     assert warm.history[0].iteration == 1
     # Of cuts that another program wrote nothing is known.
     assert warm.lower_bound_kind == ("bound" if kind == "directory" else "estimate")
@@ -179,7 +206,7 @@ def test_cuts_of_another_study_give_an_estimate_from_then_on(tmp_path, ranks):
     case = study()
     first = train(case, iterations=3)
     policy = tmp_path / "policy"
-    write_policy_directory(policy, stored_policy(case, first.policy, first.history, first.seed, 1.0))
+    write_policy_directory(policy, with_fingerprint(first.policy, case))
     more_water = replace(case, hydros=tuple(replace(hydro, initial_storage_hm3=1.0) for hydro in case.hydros))
     assert train(more_water, iterations=1, warm_start=policy).lower_bound_kind == "bound"
     load = replace(case.scenarios, load_mean_mw=0.5 * case.scenarios.load_mean_mw)
@@ -189,7 +216,7 @@ def test_cuts_of_another_study_give_an_estimate_from_then_on(tmp_path, ranks):
     assert (warm.lower_bound_kind, warm.gap_percent) == ("estimate", None)
     resumed = train(other, iterations=2, **resumed_from(tmp_path / "kept"))
     assert (resumed.lower_bound_kind, resumed.lower_bound_note) == ("estimate", warm.lower_bound_note)
-    stored = stored_policy(other, resumed.policy, resumed.history, resumed.seed, 1.0)
+    stored = with_fingerprint(resumed.policy, other)
     write_policy_directory(tmp_path / "later", stored)
     assert train(other, iterations=1, warm_start=tmp_path / "later").lower_bound_kind == "estimate"
 
@@ -198,7 +225,7 @@ def test_a_warm_started_run_can_be_resumed(tmp_path):
     case = study()
     first = train(case, iterations=3)
     policy = tmp_path / "policy"
-    write_policy_directory(policy, stored_policy(case, first.policy, first.history, first.seed, 1.0))
+    write_policy_directory(policy, with_fingerprint(first.policy, case))
     whole = train(case, iterations=5, warm_start=policy)
     train(case, iterations=2, warm_start=policy, **every(tmp_path / "kept"))
     resumed = train(case, iterations=5, **resumed_from(tmp_path / "kept"))
@@ -208,9 +235,7 @@ def test_a_warm_started_run_can_be_resumed(tmp_path):
 def test_a_warm_start_of_another_system_is_refused(tmp_path):
     case = study()
     first = train(case, iterations=2)
-    write_policy_directory(
-        tmp_path / "policy", stored_policy(case, first.policy, first.history, first.seed, 1.0)
-    )
+    write_policy_directory(tmp_path / "policy", with_fingerprint(first.policy, case))
     larger = cascade_study(hydros=4, thermals=3, passes=3, stages=5)
     with pytest.raises(ValidationError, match="does not know a state of the study"):
         train(larger, warm_start=tmp_path / "policy")

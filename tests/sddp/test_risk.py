@@ -4,14 +4,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from cobre.sddp.kernel.risk import entropic_weights, outcome_weights, spectral_weights, worst_case_weights
+from cobre.sddp.kernel.risk import compiled_measure
+
+cvar_weights, entropic_weights, spectral_weights, worst_case_weights = map(
+    compiled_measure, ("cvar", "entropic", "spectral", "worst_case")
+)
 
 
 @njit
 def weigh(values, probability, risk_weight, risk_tail):
     order = np.zeros(len(values), np.int64)
     weights = np.zeros(len(values))
-    outcome_weights(values, probability, len(values), risk_weight, risk_tail, order, weights)
+    parameters = np.array([risk_weight, risk_tail])
+    cvar_weights(values, probability, len(values), parameters, order, weights)
     return weights
 
 
@@ -52,8 +57,10 @@ def test_the_measure_is_the_mix_of_mean_and_tail_mean(costs, risk_weight, risk_t
 
 @njit
 def entropic(values, probability, gamma):
+    order = np.zeros(len(values), np.int64)
     weights = np.zeros(len(values))
-    penalty = entropic_weights(values, probability, len(values), gamma, weights)
+    parameters = np.array([gamma])
+    penalty = entropic_weights(values, probability, len(values), parameters, order, weights)
     return weights, penalty
 
 
@@ -67,8 +74,9 @@ def spectral(values, probability, spectrum):
 
 @njit
 def worst_case(values, probability):
+    order = np.zeros(len(values), np.int64)
     weights = np.zeros(len(values))
-    worst_case_weights(values, probability, len(values), weights)
+    worst_case_weights(values, probability, len(values), np.zeros(0), order, weights)
     return weights
 
 

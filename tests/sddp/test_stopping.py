@@ -7,9 +7,29 @@ from builders.studies import cascade_study, with_training
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cobre.case.model import BoundStallingRule, GapRule, SimulationRule, TimeLimitRule, TrainingOptions
+from cobre.case.model import TrainingOptions
+from cobre.rules.stopping.bound_stalling import BoundStalling
+from cobre.rules.stopping.gap import Gap
+from cobre.rules.stopping.simulation import SimulationStopping
+from cobre.rules.stopping.time_limit import TimeLimit
 from cobre.sddp import IterationRecord, train
 from cobre.sddp.rules.stopping import StoppingRules
+
+
+def time_limit(seconds):
+    return TimeLimit(type="time_limit", seconds=seconds)
+
+
+def stalling(iterations, tolerance):
+    return BoundStalling(type="bound_stalling", iterations=iterations, tolerance=tolerance)
+
+
+def gap(tolerance, relative_tolerance, bound=None):
+    return Gap(type="gap", tolerance=tolerance, relative_tolerance=relative_tolerance, bound=bound)
+
+
+def simulation(replications, **keys):
+    return SimulationStopping(type="simulation", replications=replications, **keys)
 
 
 def records(bounds, upper=None, std=0.0, kind="statistical", passes=4):
@@ -45,12 +65,12 @@ def rules(*given_rules, mode="any", limit=100):
 def test_the_iteration_limit_caps():
     assert rules(limit=3).check(records([1.0, 2.0]), 1e9) is None
     assert rules(limit=3).check(records([1.0, 2.0, 3.0]), 0.0) == "iteration_limit"
-    assert rules(TimeLimitRule(9.0), mode="all", limit=2).check(records([1.0, 2.0]), 1.0) == "iteration_limit"
+    assert rules(time_limit(9.0), mode="all", limit=2).check(records([1.0, 2.0]), 1.0) == "iteration_limit"
 
 
 def test_time_limit():
-    assert rules(TimeLimitRule(5.0)).check(records([1.0]), 4.9) is None
-    assert rules(TimeLimitRule(5.0)).check(records([1.0]), 5.0) == "time_limit"
+    assert rules(time_limit(5.0)).check(records([1.0]), 4.9) is None
+    assert rules(time_limit(5.0)).check(records([1.0]), 5.0) == "time_limit"
 
 
 @pytest.mark.parametrize(
@@ -65,12 +85,12 @@ def test_time_limit():
     ],
 )
 def test_bound_stalling_looks_at_the_ends_of_the_window(bounds, stalls):
-    reason = rules(BoundStallingRule(3, 1e-3)).check(records(bounds), 0.0)
+    reason = rules(stalling(3, 1e-3)).check(records(bounds), 0.0)
     assert reason == ("bound_stalling" if stalls else None)
 
 
 def test_a_window_of_one_compares_two_bounds():
-    rule = BoundStallingRule(1, 0.0)
+    rule = stalling(1, 0.0)
     assert rules(rule).check(records([5.0]), 0.0) is None
     assert rules(rule).check(records([5.0, 5.5]), 0.0) is None
     assert rules(rule).check(records([5.0, 5.5, 5.5]), 0.0) == "bound_stalling"
@@ -79,12 +99,12 @@ def test_a_window_of_one_compares_two_bounds():
 @pytest.mark.parametrize(
     ("rule", "upper", "closed"),
     [
-        (GapRule(10.0, None), 109.0, True),
-        (GapRule(10.0, None), 111.0, False),
-        (GapRule(None, 10.0), 111.0, True),  # 11 of 111
-        (GapRule(None, 10.0), 112.0, False),
-        (GapRule(1.0, 10.0), 105.0, True),
-        (GapRule(5.0, 1.0), 105.0, True),
+        (gap(10.0, None), 109.0, True),
+        (gap(10.0, None), 111.0, False),
+        (gap(None, 10.0), 111.0, True),  # 11 of 111
+        (gap(None, 10.0), 112.0, False),
+        (gap(1.0, 10.0), 105.0, True),
+        (gap(5.0, 1.0), 105.0, True),
     ],
 )
 def test_gap_of_exact_bounds(rule, upper, closed):
@@ -94,10 +114,10 @@ def test_gap_of_exact_bounds(rule, upper, closed):
 
 def test_gap_of_sampled_passes_takes_the_upper_end_of_the_interval():
     history = records([100.0], upper=101.0, std=10.0, passes=4)  # 101 + 1.96 * 10 / 2 = 110.8
-    assert rules(GapRule(10.9, None, "statistical")).check(history, 0.0) == "gap"
-    assert rules(GapRule(10.7, None, "statistical")).check(history, 0.0) is None
-    assert rules(GapRule(1e9, None, "deterministic")).check(history, 0.0) is None
-    assert rules(GapRule(1e9, None, "statistical")).check(records([100.0], 100.0, passes=1), 0.0) is None
+    assert rules(gap(10.9, None, "statistical")).check(history, 0.0) == "gap"
+    assert rules(gap(10.7, None, "statistical")).check(history, 0.0) is None
+    assert rules(gap(1e9, None, "deterministic")).check(history, 0.0) is None
+    assert rules(gap(1e9, None, "statistical")).check(records([100.0], 100.0, passes=1), 0.0) is None
 
 
 def with_costs(history, costs):
@@ -106,25 +126,25 @@ def with_costs(history, costs):
 
 def test_simulation_compares_means_of_the_latest_passes_one_period_apart():
     # Two iterations of 4 passes make an evaluation of 7 or 8; evaluations follow each other after 2.
-    rule = SimulationRule(7, period=2, bound_window=2, distance_tolerance=0.05, bound_tolerance=0.0)
+    rule = simulation(7, period=2, bound_window=2, distance_tol=0.05, bound_tol=0.0)
     costs = [(10.0, 0.5), (30.0, 0.5), (19.0, 0.53), (21.0, 0.53)]  # means (20, 0.5), then (20, 0.53)
     history = with_costs(records([7.0] * 4), costs)
     assert rules(rule).check(history, 0.0) == "simulation"
     assert rules(rule).check(history[:3], 0.0) is None  # no evaluation is due
     assert rules(rule).check(history[:2], 0.0) is None  # nothing to compare with
-    assert rules(replace(rule, distance_tolerance=0.02)).check(history, 0.0) is None
+    assert rules(rule.model_copy(update={"distance_tol": 0.02})).check(history, 0.0) is None
     moving = with_costs(records([7.0, 7.0, 7.0, 8.0]), costs)
     assert rules(rule).check(moving, 0.0) is None
-    assert rules(replace(rule, bound_tolerance=0.2)).check(moving, 0.0) == "simulation"
+    assert rules(rule.model_copy(update={"bound_tol": 0.2})).check(moving, 0.0) == "simulation"
     # 2 of 20 and 0.03 of 1: more than 0.1 together.
     costs[2:] = [(22.0, 0.53), (22.0, 0.53)]
     far = with_costs(records([7.0] * 4), costs)
-    assert rules(replace(rule, distance_tolerance=0.1)).check(far, 0.0) is None
-    assert rules(replace(rule, distance_tolerance=0.105)).check(far, 0.0) == "simulation"
+    assert rules(rule.model_copy(update={"distance_tol": 0.1})).check(far, 0.0) is None
+    assert rules(rule.model_copy(update={"distance_tol": 0.105})).check(far, 0.0) == "simulation"
 
 
 def test_stage_costs_add_up_to_the_upper_bound():
-    rule = SimulationRule(4, period=1, bound_window=2, distance_tolerance=1e-9, bound_tolerance=1e-9)
+    rule = simulation(4, period=1, bound_window=2, distance_tol=1e-9, bound_tol=1e-9)
     case = with_training(cascade_study(iterations=3), stopping_rules=(rule,))
     result = train(case, threads=2)
     for record in result.history:
@@ -144,8 +164,8 @@ def test_stage_costs_add_up_to_the_upper_bound():
 )
 def test_any_and_all(bounds, elapsed, upper):
     history = records(bounds, upper, kind="exact")
-    single = [TimeLimitRule(5.0), BoundStallingRule(2, 0.1), GapRule(1.5, None)]
-    met = [rule.name for rule in single if rules(rule).check(history, elapsed) is not None]
+    single = [time_limit(5.0), stalling(2, 0.1), gap(1.5, None)]
+    met = [rule.type for rule in single if rules(rule).check(history, elapsed) is not None]
     assert rules(*single).check(history, elapsed) == (met[0] if met else None)
     # Together they stop for a reason of convergence.
     assert rules(*single, mode="all").check(history, elapsed) == (
@@ -155,15 +175,15 @@ def test_any_and_all(bounds, elapsed, upper):
 
 def test_training_stops_by_its_rules():
     case = cascade_study(noise=0.0, openings=1, passes=1, iterations=60)
-    rule = BoundStallingRule(4, 1e-9)
+    rule = stalling(4, 1e-9)
     result = train(with_training(case, stopping_rules=(rule,)))
     assert result.termination_reason == "bound_stalling"
     assert 4 <= result.iterations < 60
     bounds = [record.lower_bound for record in result.history]
     first = next(k for k in range(4, 61) if abs(bounds[k - 1] - bounds[k - 4]) <= 1e-9 * abs(bounds[k - 1]))
     assert result.iterations == first
-    stopped = train(with_training(case, stopping_rules=(TimeLimitRule(1e-9),)))
+    stopped = train(with_training(case, stopping_rules=(time_limit(1e-9),)))
     assert (stopped.iterations, stopped.termination_reason) == (1, "time_limit")
-    closed = train(with_training(case, stopping_rules=(GapRule(None, 1e-6),), enumerated=True))
+    closed = train(with_training(case, stopping_rules=(gap(None, 1e-6),), enumerated=True))
     assert closed.termination_reason == "gap"
     assert closed.gap_percent < 1e-6

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case.bounds.axes import StageAxis
-from cobre.case.bounds.limits import Grids, by_id, lay_stages
+from cobre.case.bounds.limits import Grids, lay_stages
 from cobre.case.bounds.rows import BoundRows
 from cobre.case.bounds.tables import BoundTables
+from cobre.case.catalogue import by_id
 from cobre.case.format.schema.penalties import GlobalHydroPenalties, HydroPenaltyOverrides, PenaltiesFile
 from cobre.case.format.sources import Sources
 from cobre.case.model import HYDRO_PENALTIES

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from cobre.case.catalogue import EXTENSIONS
 from cobre.case.format import layout
 
 Sign = Literal["any", ">= 0", "> 0"]
@@ -115,3 +116,10 @@ HYDRO_COSTS = BoundFile(
 NCS_COSTS = BoundFile(
     layout.NCS_COSTS, "ncs_id", _costs("curtailment_cost"), has_blocks=False, stage_rule=None
 )
+
+EXTENSION_BOUNDS = {
+    kind.attribute: BoundFile(kind.bounds, kind.id_column, _columns(*(limit.key for limit in kind.limits)))
+    for kind in EXTENSIONS
+    if kind.bounds is not None
+}
+"""The files of types that are extensions, by the name of their collection."""

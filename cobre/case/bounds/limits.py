@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cobre.case.bounds.axes import StageAxis
 from cobre.case.bounds.rows import ALL_BLOCKS, BoundRows
 from cobre.case.bounds.tables import BoundTables
+from cobre.case.catalogue import EXTENSIONS, by_id
 from cobre.case.format.sources import Sources
 from cobre.case.service import in_service
 
@@ -22,16 +23,15 @@ FloatArray = NDArray[np.float64]
 Grids = dict[str, FloatArray]
 
 
-def by_id(items: Sequence[Any]) -> list[Any]:
-    """Return entries in ascending id."""
-    return sorted(items, key=lambda item: item.id)
-
-
-def lay_blocks(declared: Sequence[float], rows: BoundRows, column: str, stages: StageAxis) -> FloatArray:
+def lay_blocks(
+    declared: Sequence[float], rows: BoundRows | None, column: str, stages: StageAxis
+) -> FloatArray:
     """Return a grid by (stage, entity, block): row of the block > row of the stage > declared value."""
     grid: FloatArray = np.broadcast_to(
         np.array(declared, np.float64)[:, None], (stages.blocks.size, len(declared), stages.width)
     ).copy()
+    if rows is None:
+        return grid
     values = rows.values[column]
     given = ~np.isnan(values)
     wide = given & (rows.block == ALL_BLOCKS)
@@ -62,6 +62,21 @@ def resolve_limits(sources: Sources, tables: BoundTables, stages: StageAxis) -> 
         **_contracts(sources, tables.contract, stages),
         **_non_controllables(sources, tables.ncs, stages),
     }
+
+
+def resolve_extension_limits(sources: Sources, tables: BoundTables, stages: StageAxis) -> Grids:
+    """Return the grids of the limits of extensions that the study has."""
+    grids: Grids = {}
+    for kind in EXTENSIONS:
+        items = by_id(sources.registry(kind).items)
+        if items and kind.limits:
+            rows = tables.extensions.get(kind.attribute)
+            laid = {
+                limit.field: lay_blocks([getattr(item, limit.key) for item in items], rows, limit.key, stages)
+                for limit in kind.limits
+            }
+            grids |= _clear(laid, items, stages)
+    return grids
 
 
 def _clear(grids: Grids, entities: Sequence[Any], stages: StageAxis) -> Grids:

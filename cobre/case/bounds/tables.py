@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from cobre.case.bounds import files
 from cobre.case.bounds.axes import EntityAxis, StageAxis, entity_axis, group_axis, is_complete, stage_axis
 from cobre.case.bounds.files import BoundFile
 from cobre.case.bounds.rows import ALL_BLOCKS, BoundRows, RowReporter, no_rows, read_rows
+from cobre.case.catalogue import EXTENSIONS, by_id
 from cobre.case.format.documents import CaseDocuments
 from cobre.case.format.sources import Sources
 from cobre.case.problems import Reporter
@@ -36,6 +37,7 @@ class BoundTables:
     line_costs: BoundRows
     hydro_costs: BoundRows
     ncs_costs: BoundRows
+    extensions: Mapping[str, BoundRows] = field(default_factory=dict)
 
 
 def read_bounds(documents: CaseDocuments, sources: Sources, reporter: Reporter) -> BoundTables | None:
@@ -71,10 +73,19 @@ def read_bounds(documents: CaseDocuments, sources: Sources, reporter: Reporter) 
         "hydro_costs": read(files.HYDRO_COSTS, hydros),
         "ncs_costs": read(files.NCS_COSTS, ncs),
     }
+    extensions = {
+        kind.attribute: read(
+            files.EXTENSION_BOUNDS[kind.attribute], entity_axis(sources.registry(kind), kind.word)
+        )
+        for kind in EXTENSIONS
+        if kind.attribute in files.EXTENSION_BOUNDS
+    }
     usable = {name: rows for name, rows in tables.items() if rows is not None}
-    if len(usable) < len(tables) or len(reporter.errors) > before:
+    extended = {name: rows for name, rows in extensions.items() if rows is not None}
+    missing = len(usable) < len(tables) or len(extended) < len(extensions)
+    if missing or len(reporter.errors) > before:
         return None
-    return BoundTables(**usable)
+    return BoundTables(**usable, extensions=extended)
 
 
 def _read(
@@ -99,7 +110,7 @@ def _check_thermals(rows: BoundRows, sources: Sources, report: RowReporter) -> N
     """Rule 5a.38: a plant committed ahead of time has one commitment for the whole stage."""
     if not is_complete(sources.thermals):
         return
-    thermals = sorted(sources.thermals.items, key=lambda item: item.id)
+    thermals = by_id(sources.thermals.items)
     ahead = np.array([thermal.anticipated_config is not None for thermal in thermals], np.bool_)
     wrong = ahead[rows.entity] & (rows.block != ALL_BLOCKS)
     report.cells(
@@ -116,7 +127,7 @@ def _check_hydros(rows: BoundRows, sources: Sources, report: RowReporter) -> Non
     """Rules 5a.43 and 5a.46, and rates of filling of plants that are never filled."""
     if not is_complete(sources.hydros):
         return
-    hydros = sorted(sources.hydros.items, key=lambda item: item.id)
+    hydros = by_id(sources.hydros.items)
     for column in ("max_turbined_m3s", "max_generation_mw"):
         declared = np.array([getattr(hydro.generation, column) for hydro in hydros], np.float64)
         _check_tightening(rows, column, declared, "5a.43", report)
@@ -144,8 +155,8 @@ def _check_hydros(rows: BoundRows, sources: Sources, report: RowReporter) -> Non
 
 def _check_groups(rows: BoundRows, sources: Sources, report: RowReporter) -> None:
     """Rule 5a.45: bounds of unit groups may only be tighter than what the group declares."""
-    hydros = sorted(sources.hydros.items, key=lambda item: item.id)
-    groups = [group for hydro in hydros for group in sorted(hydro.unit_groups, key=lambda group: group.id)]
+    hydros = by_id(sources.hydros.items)
+    groups = [group for hydro in hydros for group in by_id(hydro.unit_groups)]
     if len(groups) != (0 if report.axis.ids is None else report.axis.ids.size):
         return  # ids that repeat have been reported
     for column in rows.values:

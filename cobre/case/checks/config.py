@@ -12,16 +12,14 @@ from cobre.case.format.schema.config import (
     ConfigFile,
     EnumeratedTraining,
     Estimation,
-    Gap,
     InflowSource,
-    IterationLimit,
-    SampledTraining,
     SimulationScenarioSource,
     TrainingScenarioSource,
 )
 from cobre.case.format.sources import Sources
 from cobre.case.model.options import ClassName
 from cobre.case.problems import Reporter
+from cobre.rules.stopping.iteration_limit import IterationLimit
 
 _FILE = layout.CONFIG
 _SOLVER_DEFAULTS = {"retry_max_attempts": 5, "retry_time_budget_seconds": 30.0}
@@ -38,7 +36,7 @@ def check_config(root: Path, sources: Sources, reporter: Reporter) -> None:
     if config is None:
         return
     _check_stopping(config, reporter)
-    _warn_gap_under_risk(config, sources, reporter)
+    _warn_upper_bound_under_risk(config, sources, reporter)
     _check_source(config.training.scenario_source, "training", reporter)
     _check_training_schemes(config.training.scenario_source, sources, reporter)
     if config.simulation is not None:
@@ -102,57 +100,26 @@ def _check_stopping(config: ConfigFile, reporter: Reporter) -> None:
             suggestion='Add {"type": "iteration_limit", "limit": N}.',
         )
     for index, rule in enumerate(rules):
-        field = f"training.stopping_rules[{index}]"
-        if not isinstance(rule, Gap):
-            continue
-        if rule.tolerance is None and rule.relative_tolerance is None:
-            _refuse(
-                "has neither tolerance nor relative_tolerance", field, None, "Give one of them.", reporter
-            )
-        evaluation = config.upper_bound_evaluation
-        evaluated = evaluation is not None and bool(evaluation.enabled and evaluation.interval_iterations)
-        if rule.bound == "statistical" or not evaluated:
-            _check_gap_bound(rule, config.training.selection, field, reporter)
+        for fault in rule.faults(config):
+            field = f"training.stopping_rules[{index}]"
+            _refuse(fault.what, field, fault.value, fault.suggestion, reporter)
 
 
-def _check_gap_bound(
-    rule: Gap, selection: SampledTraining | EnumeratedTraining, field: str, reporter: Reporter
-) -> None:
-    if isinstance(selection, EnumeratedTraining):
-        return
-    if rule.bound != "statistical":
-        _refuse(
-            "is a gap rule, which needs an exact upper bound",
-            field,
-            "gap",
-            'Use "selection": {"method": "enumerated"}, upper_bound_evaluation with interval_iterations, or '
-            '"bound": "statistical".',
-            reporter,
-        )
-    elif selection.forward_passes < 2:
-        _refuse(
-            "takes a confidence interval, which one forward pass does not have",
-            field,
-            "gap",
-            "Ask for more forward passes, or remove the rule.",
-            reporter,
-        )
-
-
-def _warn_gap_under_risk(config: ConfigFile, sources: Sources, reporter: Reporter) -> None:
+def _warn_upper_bound_under_risk(config: ConfigFile, sources: Sources, reporter: Reporter) -> None:
     averse = [
         stage.id
         for stage in sources.stages.items
         if stage.risk_measure is not None and not stage.risk_measure.is_expectation
     ]
-    if averse and any(isinstance(rule, Gap) for rule in config.training.stopping_rules):
+    rule = next((rule for rule in config.training.stopping_rules if rule.takes_upper_bound), None)
+    if averse and rule is not None:
         reporter.warning(
             "SemanticAmbiguity",
-            f"{_FILE}: training.stopping_rules has a gap rule, but the upper bound is an expected cost and "
-            f"stage {averse[0]} has a risk measure: the gap may close too early.",
+            f"{_FILE}: training.stopping_rules has a {rule.type} rule, but the upper bound is an "
+            f"expected cost and stage {averse[0]} has a risk measure: the gap may close too early.",
             file=_FILE,
             field="training.stopping_rules",
-            value="gap",
+            value=rule.type,
             suggestion="Use a rule of type bound_stalling.",
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.references import check_reference, check_unique
 from cobre.case.checks.windows import check_windows, study_start
 from cobre.case.format import layout
@@ -29,7 +30,7 @@ def check_initial(sources: Sources, reporter: Reporter) -> None:
             entity = name_entity("hydro", entry.hydro_id, hydros.names.get(entry.hydro_id))
             check_reference(entry.hydro_id, hydros, "hydro", _FILE, entity, f"{field}.hydro_id", reporter)
     values = {entry.hydro_id: entry.value_hm3 for entry in initial.items}
-    for hydro in sorted(hydros.items, key=lambda item: item.id):
+    for hydro in by_id(hydros.items):
         if hydro.filling is None:
             _check_storage(hydro, values, initial.ids is not None, reporter)
     if initial.root is not None:

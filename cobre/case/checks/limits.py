@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case.bounds.axes import EntityAxis, StageAxis, entity_axis, group_axis, is_complete
-from cobre.case.bounds.limits import Grids, by_id, resolve_limits
+from cobre.case.bounds.limits import Grids, resolve_limits
 from cobre.case.bounds.tables import BoundTables
+from cobre.case.catalogue import ENTITY_TYPES, by_id
 from cobre.case.format import layout
 from cobre.case.format.sources import Sources
 from cobre.case.model import HydroStatus
@@ -73,10 +72,7 @@ def check_limits(
         The grids of :func:`~cobre.case.bounds.limits.resolve_limits`; ``None`` while stages, registries or
         bounds are not all readable.
     """
-    registries: Sequence[Any] = (
-        *(sources.thermals, sources.hydros, sources.lines),
-        *(sources.pumping_stations, sources.contracts, sources.non_controllables),
-    )
+    registries = [sources.registry(kind) for kind in ENTITY_TYPES if kind.has_service]
     groups = group_axis(sources)
     count = sum(len(hydro.unit_groups) for hydro in sources.hydros.items)
     if tables is None or stages.ids is None or not stages.complete or not all(map(is_complete, registries)):
@@ -139,7 +135,7 @@ def _check_filling(sources: Sources, grids: Grids, stages: StageAxis, reporter: 
     for position, hydro in enumerate(hydros):
         filling = np.flatnonzero(status[:, position] == HydroStatus.FILLING)
         retained = float(volume[filling, position].sum())
-        if not filling.size or retained == 0.0 or filling[-1] + 1 == stages.ids.size:
+        if hydro.filling is None or not filling.size or retained == 0.0 or filling[-1] + 1 == stages.ids.size:
             continue
         reached = seeds.get(hydro.id, 0.0) + retained
         target = float(grids["storage_min_hm3"][filling[-1] + 1, position])

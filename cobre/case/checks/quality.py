@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import ENTITY_TYPES, by_id
 from cobre.case.format import layout
-from cobre.case.format.parse import Parsed
 from cobre.case.format.sources import Sources
 from cobre.case.model import Scenarios
 from cobre.case.problems import Reporter, name_entity, short_ids
@@ -50,7 +48,7 @@ def check_penalty_order(sources: Sources, reporter: Reporter) -> None:
                 rule="5b.9",
                 suggestion="Violating a flow limit usually costs more than spilling.",
             )
-    for plant in sorted(sources.hydros.items, key=lambda item: item.id):
+    for plant in by_id(sources.hydros.items):
         for key in ("spillage_cost", "diversion_cost"):
             if plant.penalties is not None and getattr(plant.penalties, key) == 0:
                 entity = name_entity("hydro", plant.id, plant.name)
@@ -70,7 +68,7 @@ def check_inflow_noise(sources: Sources, inflow_std: NDArray[np.float64], report
     """Warn of plants whose openings are all the same. Only for sources without errors."""
     names = sources.hydros.names
     hydro_ids = np.array(sorted(sources.hydros.id_set), dtype=np.int64)
-    stages = sorted(sources.stages.items, key=lambda item: item.id)
+    stages = by_id(sources.stages.items)
     stage_ids = np.array([stage.id for stage in stages], dtype=np.int64)
     if not hydro_ids.size:
         return
@@ -103,19 +101,11 @@ def check_inflow_noise(sources: Sources, inflow_std: NDArray[np.float64], report
 
 def check_start_dates(sources: Sources, reporter: Reporter) -> None:
     """Warn of entities that seem to start within the study by a date, which has no effect on dispatch."""
-    registries: tuple[tuple[Parsed[Any, Any], str, str], ...] = (
-        (sources.buses, layout.BUSES, "bus"),
-        (sources.lines, layout.LINES, "line"),
-        (sources.thermals, layout.THERMALS, "thermal"),
-        (sources.hydros, layout.HYDROS, "hydro"),
-        (sources.non_controllables, layout.NON_CONTROLLABLES, "non-controllable source"),
-        (sources.pumping_stations, layout.PUMPING_STATIONS, "pumping station"),
-        (sources.contracts, layout.CONTRACTS, "contract"),
-    )
     first = min((stage.start_date for stage in sources.stages.items if stage.id >= 0), default=None)
     if first is None:
         return
-    for parsed, path, word in registries:
+    for kind in ENTITY_TYPES:
+        parsed, path, word = sources.registry(kind), kind.path, kind.word
         late = [
             item
             for item in parsed.items
@@ -139,17 +129,14 @@ def check_start_dates(sources: Sources, reporter: Reporter) -> None:
 
 def check_unused_buses(sources: Sources, scenarios: Scenarios, reporter: Reporter) -> None:
     """Warn of buses with nothing attached. Only for sources without errors."""
-    used = {thermal.bus_id for thermal in sources.thermals.items}
-    used |= {group.bus_id for hydro in sources.hydros.items for group in hydro.unit_groups}
-    used |= {source.bus_id for source in sources.non_controllables.items}
-    used |= {station.bus_id for station in sources.pumping_stations.items}
-    used |= {contract.bus_id for contract in sources.contracts.items}
-    for line in sources.lines.items:
-        used |= {line.source_bus_id, line.target_bus_id}
+    used = {group.bus_id for hydro in sources.hydros.items for group in hydro.unit_groups}
+    for kind in ENTITY_TYPES:
+        for field, target in kind.references:
+            used |= {getattr(item, field) for item in sources.registry(kind).items if target == "bus"}
     loaded: NDArray[np.bool_] = ((scenarios.load_mean_mw != 0.0) | (scenarios.load_std_mw != 0.0)).any(axis=0)
     for external in scenarios.external_load_mw or ():
         loaded |= (external != 0.0).any(axis=0)
-    for index, bus in enumerate(sorted(sources.buses.items, key=lambda item: item.id)):
+    for index, bus in enumerate(by_id(sources.buses.items)):
         if bus.id not in used and not loaded[index]:
             entity = name_entity("bus", bus.id, bus.name)
             reporter.warning(

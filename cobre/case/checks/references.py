@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cobre.case.catalogue import ENTITY_TYPES
 from cobre.case.format import layout
 from cobre.case.format.parse import Parsed
 from cobre.case.format.sources import Sources
@@ -72,29 +73,18 @@ def check_reference(
 
 def check_faulty_entries(sources: Sources, reporter: Reporter) -> None:
     """Report dangling ids of entries that other faults keep from the checks of their own file."""
-    for path, parsed, word, id_key, references in (
-        (layout.LINES, sources.lines, "line", "id", (("source_bus_id", "bus"), ("target_bus_id", "bus"))),
-        (layout.THERMALS, sources.thermals, "thermal", "id", (("bus_id", "bus"),)),
-        (layout.HYDROS, sources.hydros, "hydro", "id", (("downstream_id", "hydro"),)),
-        (layout.INITIAL_CONDITIONS, sources.initial, "hydro", "hydro_id", (("hydro_id", "hydro"),)),
-        (layout.PRODUCTION_MODELS, sources.production, "hydro", "hydro_id", (("hydro_id", "hydro"),)),
-        (layout.LOAD_FACTORS, sources.load_factors, "bus", "bus_id", (("bus_id", "bus"),)),
-        (
-            layout.NON_CONTROLLABLES,
-            sources.non_controllables,
-            "non-controllable source",
-            "id",
-            (("bus_id", "bus"),),
-        ),
-        (
-            layout.PUMPING_STATIONS,
-            sources.pumping_stations,
-            "pumping station",
-            "id",
-            (("bus_id", "bus"), ("source_hydro_id", "hydro"), ("destination_hydro_id", "hydro")),
-        ),
-        (layout.CONTRACTS, sources.contracts, "contract", "id", (("bus_id", "bus"),)),
-    ):
+    by_hydro, by_bus = (("hydro_id", "hydro"),), (("bus_id", "bus"),)
+    registries: list[tuple[str, Parsed[Any, Any] | None, str, str, tuple[tuple[str, str], ...]]] = [
+        (kind.path, sources.registry(kind), kind.word, "id", kind.references)
+        for kind in ENTITY_TYPES
+        if kind.references
+    ]
+    registries += [
+        (layout.INITIAL_CONDITIONS, sources.initial, "hydro", "hydro_id", by_hydro),
+        (layout.PRODUCTION_MODELS, sources.production, "hydro", "hydro_id", by_hydro),
+        (layout.LOAD_FACTORS, sources.load_factors, "bus", "bus_id", by_bus),
+    ]
+    for path, parsed, word, id_key, references in registries:
         for entry in parsed.faulty if parsed is not None else ():
             entity = name_entity(word, entry.get(id_key), entry.get("name"))
             for field, target in references:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from cobre.case.catalogue import EXTENSIONS, EntityType, by_id
 from cobre.case.checks.references import check_reference, check_unique
 from cobre.case.checks.system import check_order
 from cobre.case.format import layout
@@ -19,7 +20,9 @@ def check_registries(sources: Sources, reporter: Reporter) -> None:
     _check_non_controllables(sources, reporter)
     _check_pumping(sources, reporter)
     _check_contracts(sources, reporter)
-    for hydro in sorted(sources.hydros.items, key=lambda item: item.id):
+    for kind in EXTENSIONS:
+        _check_extension(kind, sources, reporter)
+    for hydro in by_id(sources.hydros.items):
         _check_hydro(hydro, sources, reporter)
 
 
@@ -32,7 +35,7 @@ def _unique(parsed: Parsed[Any, Any], path: str, word: str, reporter: Reporter) 
 def _check_non_controllables(sources: Sources, reporter: Reporter) -> None:
     path, word = layout.NON_CONTROLLABLES, "non-controllable source"
     _unique(sources.non_controllables, path, word, reporter)
-    for item in sorted(sources.non_controllables.items, key=lambda item: item.id):
+    for item in by_id(sources.non_controllables.items):
         entity = name_entity(word, item.id, item.name)
         check_reference(item.bus_id, sources.buses, "bus", path, entity, "bus_id", reporter)
 
@@ -40,7 +43,7 @@ def _check_non_controllables(sources: Sources, reporter: Reporter) -> None:
 def _check_pumping(sources: Sources, reporter: Reporter) -> None:
     path, word = layout.PUMPING_STATIONS, "pumping station"
     _unique(sources.pumping_stations, path, word, reporter)
-    for item in sorted(sources.pumping_stations.items, key=lambda item: item.id):
+    for item in by_id(sources.pumping_stations.items):
         entity = name_entity(word, item.id, item.name)
         check_reference(item.bus_id, sources.buses, "bus", path, entity, "bus_id", reporter)
         for field in ("source_hydro_id", "destination_hydro_id"):
@@ -65,11 +68,25 @@ def _check_pumping(sources: Sources, reporter: Reporter) -> None:
 def _check_contracts(sources: Sources, reporter: Reporter) -> None:
     path = layout.CONTRACTS
     _unique(sources.contracts, path, "contract", reporter)
-    for item in sorted(sources.contracts.items, key=lambda item: item.id):
+    for item in by_id(sources.contracts.items):
         entity = name_entity("contract", item.id, item.name)
         check_reference(item.bus_id, sources.buses, "bus", path, entity, "bus_id", reporter)
         limits = item.limits
         check_order(limits.min_mw, limits.max_mw, path, entity, "limits.min_mw", "max_mw", None, reporter)
+
+
+def _check_extension(kind: EntityType, sources: Sources, reporter: Reporter) -> None:
+    """Check ids, references and pairs of values as the catalogue states them."""
+    parsed = sources.registry(kind)
+    _unique(parsed, kind.path, kind.word, reporter)
+    targets: dict[str, Parsed[Any, Any]] = {"bus": sources.buses, "hydro": sources.hydros}
+    for item in by_id(parsed.items):
+        entity = name_entity(kind.word, item.id, item.name)
+        for field, target in kind.references:
+            value = getattr(item, field)
+            check_reference(value, targets[target], target, kind.path, entity, field, reporter)
+        for low, high in kind.orders:
+            check_order(getattr(item, low), getattr(item, high), kind.path, entity, low, high, None, reporter)
 
 
 def _check_hydro(hydro: HydroEntry, sources: Sources, reporter: Reporter) -> None:

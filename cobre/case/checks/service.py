@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cobre.case.bounds.axes import StageAxis
+from cobre.case.catalogue import ENTITY_TYPES, by_id
 from cobre.case.format import layout
-from cobre.case.format.parse import Parsed
 from cobre.case.format.schema.system import HydroEntry, Served
 from cobre.case.format.sources import Sources
 from cobre.case.model import HydroStatus
@@ -16,19 +14,12 @@ from cobre.case.service import hydro_status, in_service
 
 def check_service(sources: Sources, stages: StageAxis, reporter: Reporter) -> None:
     """Check the service window of every entity, and the filling of hydro plants."""
-    registries: tuple[tuple[Parsed[Any, Any], str, str], ...] = (
-        (sources.lines, layout.LINES, "line"),
-        (sources.thermals, layout.THERMALS, "thermal"),
-        (sources.hydros, layout.HYDROS, "hydro"),
-        (sources.non_controllables, layout.NON_CONTROLLABLES, "non-controllable source"),
-        (sources.pumping_stations, layout.PUMPING_STATIONS, "pumping station"),
-        (sources.contracts, layout.CONTRACTS, "contract"),
-    )
-    for parsed, path, word in registries:
-        for item in sorted(parsed.items, key=lambda item: item.id):
+    for kind in ENTITY_TYPES:
+        for item in by_id(sources.registry(kind).items) if kind.has_service else ():
             if item.entry_stage_id is not None or item.exit_stage_id is not None:
-                _check_window(item, path, name_entity(word, item.id, item.name), stages, reporter)
-    for hydro in sorted(sources.hydros.items, key=lambda item: item.id):
+                entity = name_entity(kind.word, item.id, item.name)
+                _check_window(item, kind.path, entity, stages, reporter)
+    for hydro in by_id(sources.hydros.items):
         if hydro.filling is not None:
             _check_filling(hydro, name_entity("hydro", hydro.id, hydro.name), reporter)
     _check_seeds(sources, reporter)
@@ -111,7 +102,7 @@ def _check_seeds(sources: Sources, reporter: Reporter) -> None:
     path = layout.INITIAL_CONDITIONS
     stored = {entry.hydro_id: entry.value_hm3 for entry in sources.initial.root.storage}
     seeds = {entry.hydro_id: entry.value_hm3 for entry in sources.initial.root.filling_storage}
-    for hydro in sorted(sources.hydros.items, key=lambda item: item.id):
+    for hydro in by_id(sources.hydros.items):
         entity = name_entity("hydro", hydro.id, hydro.name)
         mine, other, wrong = ("filling_storage", "storage", stored)
         if hydro.filling is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.graph import check_graph
 from cobre.case.checks.references import check_unique
 from cobre.case.format import layout
@@ -36,7 +37,7 @@ def check_stages(sources: Sources, reporter: Reporter) -> None:
                 value=list(stages.ids),
                 suggestion="Add stages to the list.",
             )
-    for stage in sorted(stages.items, key=lambda item: item.id):
+    for stage in by_id(stages.items):
         _check_stage(stage, reporter)
     if stages.root is None:
         return
@@ -149,7 +150,7 @@ def _check_openings(file: StagesFile, reporter: Reporter) -> None:
     external: dict[int, bool] = {}
     for node in file.policy_graph.nodes or ():
         external[node.stage_id] = external.get(node.stage_id, True) and node.scenario_id is not None
-    for stage in sorted(file.stages, key=lambda item: item.id):
+    for stage in by_id(file.stages):
         if stage.id < 0:
             continue
         entity = f"stage {stage.id}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.references import check_reference, check_unique
 from cobre.case.format import layout
 from cobre.case.format.schema.penalties import DeficitSegmentEntry
@@ -14,10 +14,6 @@ from cobre.case.problems import Reporter, name_entity
 
 _SUM_TOLERANCE = 1e-6
 """Relative slack when the limits of unit groups are added up against the plant's."""
-
-
-def _sorted(items: Iterable[Any]) -> list[Any]:
-    return sorted(items, key=lambda item: item.id)
 
 
 def check_system(sources: Sources, reporter: Reporter) -> None:
@@ -34,7 +30,7 @@ def check_system(sources: Sources, reporter: Reporter) -> None:
     _check_buses(sources, reporter)
     _check_lines(sources, reporter)
     _check_thermals(sources, reporter)
-    for hydro in _sorted(sources.hydros.items):
+    for hydro in by_id(sources.hydros.items):
         _check_hydro(hydro, sources, reporter)
     _check_cascade(sources, reporter)
 
@@ -43,7 +39,7 @@ def _check_buses(sources: Sources, reporter: Reporter) -> None:
     if sources.penalties.root is not None:
         segments = sources.penalties.root.bus.deficit_segments
         _check_deficit(segments, layout.PENALTIES, None, "bus.deficit_segments", reporter)
-    for bus in _sorted(sources.buses.items):
+    for bus in by_id(sources.buses.items):
         if bus.deficit_segments is not None:
             entity = name_entity("bus", bus.id, bus.name)
             _check_deficit(bus.deficit_segments, layout.BUSES, entity, "deficit_segments", reporter)
@@ -94,7 +90,7 @@ def _check_deficit(
 
 def _check_lines(sources: Sources, reporter: Reporter) -> None:
     path = layout.LINES
-    for line in _sorted(sources.lines.items):
+    for line in by_id(sources.lines.items):
         entity = name_entity("line", line.id, line.name)
         check_reference(line.source_bus_id, sources.buses, "bus", path, entity, "source_bus_id", reporter)
         check_reference(line.target_bus_id, sources.buses, "bus", path, entity, "target_bus_id", reporter)
@@ -111,7 +107,7 @@ def _check_lines(sources: Sources, reporter: Reporter) -> None:
 
 
 def _check_thermals(sources: Sources, reporter: Reporter) -> None:
-    for thermal in _sorted(sources.thermals.items):
+    for thermal in by_id(sources.thermals.items):
         entity = name_entity("thermal", thermal.id, thermal.name)
         check_reference(thermal.bus_id, sources.buses, "bus", layout.THERMALS, entity, "bus_id", reporter)
         limits = thermal.generation
@@ -243,7 +239,7 @@ def _report_sum(
 
 def _check_cascade(sources: Sources, reporter: Reporter) -> None:
     """Report each cycle of the cascade once; a plant has at most one plant downstream."""
-    hydros = {hydro.id: hydro for hydro in _sorted(sources.hydros.items)}
+    hydros = {hydro.id: hydro for hydro in by_id(sources.hydros.items)}
     done: set[int] = set()
     for start in hydros:
         path: list[int] = []

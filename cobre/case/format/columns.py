@@ -10,6 +10,7 @@ from typing import Literal
 
 from cobre.case.bounds import files
 from cobre.case.bounds.files import BoundFile
+from cobre.case.catalogue import EXTENSIONS
 from cobre.case.format import layout
 
 ArrowType = Literal["int32", "float64", "date32"]
@@ -81,6 +82,7 @@ _BLOCK = Column(
 _SCENARIO = _id("scenario_id", "Scenario of the stage: 0, 1, 2, ... without gaps.")
 
 _BOUND_COLUMNS = {
+    **{limit.key: (limit.unit, limit.description) for kind in EXTENSIONS for limit in kind.limits},
     "min_generation_mw": ("MW", "Least generation."),
     "max_generation_mw": ("MW", "Most generation."),
     "cost_per_mwh": ("$/MWh", "Cost of generation; for the whole stage only."),
@@ -322,6 +324,15 @@ _FILES = (
     _bounds(files.PUMPING, "pumping station", f"Limits of pumping stations by stage; {_CHANGED}."),
     _bounds(files.CONTRACT, "contract", f"Limits and prices of contracts by stage; {_CHANGED}."),
     _bounds(files.NCS, _SOURCE, "Available power of non-controllable sources by stage."),
+    *(
+        _bounds(
+            files.EXTENSION_BOUNDS[kind.attribute],
+            kind.word,
+            f"Limits of {kind.attribute} by stage; {_CHANGED}.",
+        )
+        for kind in EXTENSIONS
+        if kind.attribute in files.EXTENSION_BOUNDS
+    ),
     ParquetFile(
         layout.GENERIC_BOUNDS,
         "Where generic constraints hold, and their bounds; a row adds to the bound in the expression.",

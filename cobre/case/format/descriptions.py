@@ -11,9 +11,9 @@ from dataclasses import asdict
 from typing import Any
 
 from cobre._version import __version__
+from cobre.case.catalogue import EXTENSIONS
 from cobre.case.format import layout
 from cobre.case.format.columns import PARQUET_FILES
-from cobre.case.format.schema.base import RootModel
 from cobre.case.format.schema.config import ConfigFile
 from cobre.case.format.schema.generic import GenericConstraintsFile, GenericParametersFile
 from cobre.case.format.schema.initial import InitialConditionsFile, PostStudyFile
@@ -30,6 +30,7 @@ from cobre.case.format.schema.system import (
     PumpingStationsFile,
     ThermalsFile,
 )
+from cobre.fields import RootModel
 
 JSON_FILES: dict[str, type[RootModel]] = {
     layout.CONFIG: ConfigFile,
@@ -44,6 +45,7 @@ JSON_FILES: dict[str, type[RootModel]] = {
     layout.NON_CONTROLLABLES: NonControllablesFile,
     layout.PUMPING_STATIONS: PumpingStationsFile,
     layout.CONTRACTS: ContractsFile,
+    **{kind.path: kind.file for kind in EXTENSIONS},
     layout.PRODUCTION_MODELS: ProductionModelsFile,
     layout.CORRELATION: CorrelationFile,
     layout.LOAD_FACTORS: LoadFactorsFile,

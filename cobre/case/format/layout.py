@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
+from cobre.case.catalogue import EXTENSIONS
 from cobre.case.problems import Reporter, did_you_mean
 
 CONFIG = "config.json"
@@ -58,6 +59,7 @@ OPTIONAL = (
     NON_CONTROLLABLES,
     PUMPING_STATIONS,
     CONTRACTS,
+    *(kind.path for kind in EXTENSIONS),
     PRODUCTION_MODELS,
     GEOMETRY,
     FPHA_PLANES,
@@ -83,6 +85,7 @@ OPTIONAL = (
     PUMPING_BOUNDS,
     CONTRACT_BOUNDS,
     NCS_BOUNDS,
+    *(kind.bounds for kind in EXTENSIONS if kind.bounds is not None),
     GENERIC_CONSTRAINTS,
     GENERIC_BOUNDS,
     GENERIC_PARAMETERS,

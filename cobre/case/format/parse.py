@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar
 import pydantic
 from pydantic_core import ErrorDetails
 
-from cobre.case.format.schema.base import ACCEPT_UNSUPPORTED, NOT_SUPPORTED, RootModel
 from cobre.case.problems import Reporter, name_entity, show, suggest_name
+from cobre.fields import ACCEPT_UNSUPPORTED, NOT_SUPPORTED, RootModel
 
 RootT = TypeVar("RootT", bound=RootModel)
 ItemT = TypeVar("ItemT")
@@ -343,7 +343,7 @@ def format_field(place: Sequence[str | int]) -> str:
 def _models_of_key(candidate: type[pydantic.BaseModel], key: str) -> list[type[pydantic.BaseModel]]:
     for name, info in candidate.model_fields.items():
         if _key_name(name, info) == key:
-            return _models_in(info.annotation)
+            return _members(info.metadata) or _models_in(info.annotation)
     return []
 
 
@@ -351,12 +351,18 @@ def _key_name(name: str, info: pydantic.fields.FieldInfo) -> str:
     return info.alias or name
 
 
+def _members(marks: Sequence[Any]) -> list[type[pydantic.BaseModel]]:
+    """Return the models of a field that is marked to take one of them (:class:`cobre.fields.OneOf`)."""
+    return [found for mark in marks for found in getattr(mark, "members", ())]
+
+
 def _models_in(annotation: Any) -> list[type[pydantic.BaseModel]]:
     # In Python 3.10 a parametrised dict[...] calls itself a type, so ask for the origin first.
     if typing.get_origin(annotation) is None:
         known = isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel)
         return [annotation] if known else []
-    return [found for argument in typing.get_args(annotation) for found in _models_in(argument)]
+    arguments = typing.get_args(annotation)
+    return _members(arguments) or [found for argument in arguments for found in _models_in(argument)]
 
 
 def _tags(candidate: type[pydantic.BaseModel]) -> set[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection as AnyCollection
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from cobre.case.catalogue import EXTENSIONS, EntityType
 from cobre.case.format import layout
 from cobre.case.format.documents import CaseDocuments
 from cobre.case.format.parse import Collection, Parsed, parse
@@ -67,9 +69,17 @@ class Sources:
     contracts: Parsed[ContractsFile, ContractEntry]
     ncs_factors: Parsed[NonControllableFactorsFile, NonControllableFactorEntry] | None
     post_study: Parsed[PostStudyFile, Any] | None = None
+    extensions: Mapping[str, Parsed[Any, Any]] = field(default_factory=dict)
     correlation: Parsed[CorrelationFile, Any] | None = None
     generic_constraints: Parsed[GenericConstraintsFile, ConstraintEntry] | None = None
     generic_parameters: Parsed[GenericParametersFile, AnyParameter] | None = None
+
+    def registry(self, kind: EntityType) -> Parsed[Any, Any]:
+        """Return the entities of a type."""
+        parsed: Parsed[Any, Any] = (
+            self.extensions[kind.attribute] if kind.extension else getattr(self, kind.attribute)
+        )
+        return parsed
 
 
 def read_sources(files: CaseDocuments, present: AnyCollection[str], reporter: Reporter) -> Sources:
@@ -130,6 +140,10 @@ def read_sources(files: CaseDocuments, present: AnyCollection[str], reporter: Re
         contracts=read_registry(
             layout.CONTRACTS, ContractsFile, ContractEntry, Collection("contracts", "contract")
         ),
+        extensions={
+            kind.attribute: read_registry(kind.path, kind.file, kind.entry, Collection(kind.key, kind.word))
+            for kind in EXTENSIONS
+        },
         ncs_factors=(
             read(
                 layout.NCS_FACTORS,

@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cobre.case.format.documents import CaseDocuments, report_unreadable
-from cobre.case.format.schema.base import EARLIEST_DATE, LARGEST_NUMBER
 from cobre.case.problems import Reporter, short_ids, show, suggest_name
+from cobre.fields import EARLIEST_DATE, LARGEST_NUMBER
 
 ColumnType = Literal["id", "nullable_id", "value", "date"]
 Columns = dict[str, NDArray[Any]]
@@ -40,7 +40,7 @@ def read_table(
     Ids come as int32, nullable ids as int64 with :data:`NO_ID` for null and values as float64 with NaN for
     null, from any integer or floating-point column that converts without loss; dates come as datetime64[D],
     also from timestamps at midnight. Null in a column of type ``id`` or ``date`` is reported here, and so are
-    values beyond :data:`~cobre.case.format.schema.base.LARGEST_NUMBER` and NaN in an optional column of
+    values beyond :data:`~cobre.fields.LARGEST_NUMBER` and NaN in an optional column of
     values: it is not null, and must not pass for "not given".
 
     Parameters

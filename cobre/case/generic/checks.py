@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.references import check_unique
 from cobre.case.format import layout
 from cobre.case.format.documents import CaseDocuments
@@ -98,7 +99,7 @@ def _check_constraints(sources: Sources, reporter: Reporter) -> tuple[Constraint
     named = NamedExpressions(entries, parameters, reporter)
     used: set[str] = set()
     constraints = []
-    for entry in sorted(parsed.items, key=lambda item: item.id):
+    for entry in by_id(parsed.items):
         expression = _parse(entry, reporter)
         if expression is None:
             continue

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.references import check_reference, check_unique
 from cobre.case.format import layout
 from cobre.case.format.schema.generic import (
@@ -59,7 +60,7 @@ def check_parameters(sources: Sources, reporter: Reporter) -> None:
     complete = sources.stages.ids is not None and len(stages) == len(
         [number for number in sources.stages.id_set if number >= 0]
     )
-    for item in sorted(parsed.items, key=lambda item: item.id):
+    for item in by_id(parsed.items):
         if isinstance(item, ComputedParameter):
             check_reference(
                 item.computed_spec.hydro_id,
@@ -161,7 +162,7 @@ def resolve_parameters(case: Case, sources: Sources, reporter: Reporter) -> dict
     if parsed is None:
         return {}
     tables = {}
-    for item in sorted(parsed.items, key=lambda item: item.id):
+    for item in by_id(parsed.items):
         table = _table(item, case, reporter)
         if table is not None:
             tables[item.name] = table

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.production import check_evaporation, check_needs, entity_of, fpha_source
 from cobre.case.format import layout
 from cobre.case.format.documents import CaseDocuments
@@ -83,12 +84,12 @@ def resolve_hydro_models(files: CaseDocuments, sources: Sources, reporter: Repor
     """
     tables = read_hydro_tables(files, sources, reporter)
     choices = choose_models(sources, tables, reporter)
-    stages = sorted((stage for stage in sources.stages.items if stage.id >= 0), key=lambda stage: stage.id)
+    stages = by_id(stage for stage in sources.stages.items if stage.id >= 0)
     if sources.stages.ids is not None:
         stage_ids = [number for number in sorted(sources.stages.id_set) if number >= 0]
         for choice in choices:
             check_needs(choice, tables, stage_ids, reporter)
-    for plant in sorted(sources.hydros.items, key=lambda item: item.id):
+    for plant in by_id(sources.hydros.items):
         check_evaporation(plant, tables, reporter)
     if reporter.errors or sources.hydros.ids is None:
         return None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.references import check_reference, check_unique
 from cobre.case.format import layout
 from cobre.case.format.schema.production import BySeason, ByStageRanges, ModelChoice
@@ -69,7 +70,7 @@ def choose_models(sources: Sources, tables: HydroTables, reporter: Reporter) -> 
     seasons = [season_at.get(number) for number in stage_ids]
     by_hydro = {entry.hydro_id: entry for entry in reversed(entries)}
     choices = []
-    for plant in sorted(hydros.items, key=lambda item: item.id):
+    for plant in by_id(hydros.items):
         rates = tables.rates.get(plant.id, PlantRates())
         choices.append(_choose(plant, by_hydro.get(plant.id), rates, stage_ids, seasons))
     # A plant whose entry is malformed has no say here: its choices are not known.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.windows import by_entity, check_windows, covered_back, study_start
 from cobre.case.format import layout
 from cobre.case.format.schema.initial import DefluenceEntry
@@ -35,7 +36,7 @@ def check_travel(sources: Sources, reporter: Reporter) -> None:
         return
     windows = by_entity(entries, "hydro_id")
     unused: list[int] = []
-    for hydro in sorted(sources.hydros.items, key=lambda item: item.id):
+    for hydro in by_id(sources.hydros.items):
         own = [window for _, window in windows.get(hydro.id, [])]
         entity = name_entity("hydro", hydro.id, hydro.name)
         travel = hydro.travel_time_hours or 0.0

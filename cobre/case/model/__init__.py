@@ -12,7 +12,6 @@ from cobre.case.model.horizon import (
     PolicyGraph,
     PolicyNode,
     PostStudyStage,
-    RiskMeasure,
     SamplingMethod,
     Season,
     SeasonMap,
@@ -20,22 +19,17 @@ from cobre.case.model.horizon import (
     Transition,
 )
 from cobre.case.model.options import (
-    BoundStallingRule,
     CheckpointOptions,
     ClassName,
     CutSelection,
     EstimationOptions,
     ExportOptions,
-    GapRule,
     InflowMethod,
     PolicyMode,
     PolicyOptions,
     ScenarioSource,
     Scheme,
     SimulationOptions,
-    SimulationRule,
-    StoppingRule,
-    TimeLimitRule,
     TrainingOptions,
     UpperBoundOptions,
 )
@@ -64,6 +58,7 @@ from cobre.case.model.system import (
     Thermal,
     UnitGroup,
 )
+from cobre.rules.contracts import RiskMeasure, StoppingRule
 
 __all__ = [
     "HYDRO_PENALTIES",
@@ -71,7 +66,6 @@ __all__ = [
     "AnticipatedDelivery",
     "Block",
     "BlockMode",
-    "BoundStallingRule",
     "Bus",
     "Case",
     "CheckpointOptions",
@@ -88,7 +82,6 @@ __all__ = [
     "ExportOptions",
     "Filling",
     "FitQuality",
-    "GapRule",
     "GenericRow",
     "GenericTerm",
     "Hydro",
@@ -114,12 +107,10 @@ __all__ = [
     "Season",
     "SeasonMap",
     "SimulationOptions",
-    "SimulationRule",
     "Stage",
     "StageData",
     "StoppingRule",
     "Thermal",
-    "TimeLimitRule",
     "TrainingOptions",
     "Transition",
     "UnitGroup",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cobre.case.format.documents import CaseDocuments
 from cobre.case.model.generic import GenericRow
@@ -36,8 +37,13 @@ if TYPE_CHECKING:
     import pyarrow
 
     from cobre.case.format.editing import CaseEditor
+    from cobre.case.format.schema.config import ConfigFile
+    from cobre.case.format.schema.system import Entity
     from cobre.case.summary import CaseSummary
     from cobre.stochastic.report.document import StochasticReport
+
+
+_Entity = TypeVar("_Entity", bound="Entity")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +67,11 @@ class Case:
         What looked odd while loading but is not wrong.
     documents
         The files the case was made from; ``None`` in a study made without files.
+    config
+        ``config.json`` as it was validated; ``None`` in a study made without files. What the options above
+        stand for is read there; see :meth:`option`.
+    extensions
+        Entities of types that are extensions, by id, by the name of their collection; see :meth:`entities`.
     """
 
     path: Path
@@ -88,6 +99,32 @@ class Case:
     exports: ExportOptions = field(default_factory=ExportOptions)
     warnings: tuple[Problem, ...] = ()
     documents: CaseDocuments | None = field(default=None, repr=False)
+    config: ConfigFile | None = field(default=None, repr=False)
+    extensions: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def entities(self, kind: type[_Entity]) -> tuple[_Entity, ...]:
+        """Return the entities of a type that is an extension, given by the model of its entries, by id."""
+        from cobre.case.catalogue import type_of
+
+        return self.extensions.get(type_of(kind).attribute, ())
+
+    def option(self, path: str) -> Any:
+        """Return the value of a key of ``config.json`` that has no place in the options of the study.
+
+        Parameters
+        ----------
+        path
+            Sections and key, such as ``"modeling.cost_scale_factor"``.
+
+        Returns
+        -------
+        Any
+            ``None`` where the key is not given.
+        """
+        value: Any = self.config
+        for name in path.split("."):
+            value = None if value is None else getattr(value, name)
+        return value
 
     def edit(self) -> CaseEditor:
         """Return the documents of the case for editing; its ``build`` gives a new case."""
@@ -129,6 +166,7 @@ class Case:
             (self.non_controllables, "non-controllable sources"),
             (self.pumping_stations, "pumping stations"),
             (self.contracts, "contracts"),
+            *((items, name.replace("_", " ")) for name, items in self.extensions.items()),
         )
         listed = ", ".join(
             f"{len(items)} {word}" for position, (items, word) in enumerate(counts) if items or position < 5

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from cobre.rules.contracts import RiskMeasure
 
 BlockMode = Literal["parallel", "chronological"]
 SamplingMethod = Literal[
     "saa", "lhs", "qmc_sobol", "qmc_halton", "owen_sobol", "owen_halton", "historical_residuals"
 ]
-RiskKind = Literal["cvar", "worst_case", "entropic", "spectral"]
 CycleType = Literal["monthly", "weekly", "custom"]
 
 
@@ -21,29 +22,6 @@ class Block:
     id: int
     name: str
     hours: float
-
-
-@dataclass(frozen=True)
-class RiskMeasure:
-    """How outcomes of what follows a stage are weighed.
-
-    ``cvar`` is ``(1 - weight) * expectation + weight * CVaR`` of the worst ``tail`` share of outcomes;
-    the expectation has ``weight`` 0.
-    """
-
-    weight: float = 0.0
-    tail: float = 1.0
-    kind: RiskKind = "cvar"
-    gamma: float = 0.0
-    """Aversion of the kind ``entropic``, 1/$: ``log(E[exp(gamma Z)]) / gamma``."""
-    spectrum: tuple[float, ...] = ()
-    """Of the kind ``spectral``: how much each equal part of the probability counts, from the worst on;
-    never rising, with the sum 1."""
-
-    @property
-    def is_expectation(self) -> bool:
-        """Whether the measure is the expectation."""
-        return self.kind == "cvar" and (self.weight == 0.0 or self.tail >= 1.0)
 
 
 @dataclass(frozen=True)
@@ -60,7 +38,7 @@ class Stage:
     discount_factor: float
     """One-step factor that multiplies the cost of all later stages (exactly 1 without a rate)."""
     block_mode: BlockMode = "parallel"
-    risk: RiskMeasure = RiskMeasure()
+    risk: RiskMeasure = field(default_factory=RiskMeasure)
     sampling_method: SamplingMethod = "saa"
     storage_is_state: bool = True
     lags_are_state: bool = False

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
+
+from cobre.rules.contracts import StoppingRule
 
 InflowMethod = Literal["none", "penalty", "truncation", "truncation_with_penalty"]
 PolicyMode = Literal["fresh", "warm_start", "resume"]
@@ -33,64 +35,12 @@ class ScenarioSource:
         return schemes[name]
 
 
-SelectionMethod = Literal["all", "level1", "lml1", "domination", "dynamic"]
-
-
-@dataclass(frozen=True)
-class TimeLimitRule:
-    """Stop once training has taken so many seconds."""
-
-    seconds: float
-    name: ClassVar[str] = "time_limit"
-
-
-@dataclass(frozen=True)
-class BoundStallingRule:
-    """Stop when the lower bound moved by no more than ``tolerance``, relatively, over the window."""
-
-    iterations: int
-    tolerance: float
-    name: ClassVar[str] = "bound_stalling"
-
-
-@dataclass(frozen=True)
-class GapRule:
-    """Stop when upper and lower bound are close; one of two tolerances is enough."""
-
-    tolerance: float | None
-    """Gap in $."""
-    relative_tolerance_percent: float | None
-    """Gap in percent of the upper bound."""
-    bound: Literal["deterministic", "statistical"] = "deterministic"
-    """``statistical`` takes the upper end of the 95 % confidence interval of sampled passes."""
-    name: ClassVar[str] = "gap"
-
-
-@dataclass(frozen=True)
-class SimulationRule:
-    """Stop when the lower bound is stable and so are the mean costs of the stages in forward passes."""
-
-    replications: int
-    """Trajectories of one evaluation, taken from the latest iterations."""
-    period: int
-    """Iterations between two evaluations."""
-    bound_window: int
-    """Iterations over which the lower bound must be stable."""
-    distance_tolerance: float
-    """Largest distance between two evaluations."""
-    bound_tolerance: float
-    """Largest relative move of the lower bound over the window."""
-    name: ClassVar[str] = "simulation"
-
-
-StoppingRule = TimeLimitRule | BoundStallingRule | GapRule | SimulationRule
-
-
 @dataclass(frozen=True)
 class CutSelection:
     """Which cuts stay in the LPs."""
 
-    method: SelectionMethod = "all"
+    method: str = "all"
+    """``all``, or the name of a module of :mod:`cobre.rules.selection`."""
     tolerance: float = 1e-10
     """In $: distance below the highest cut that counts as a tie (``level1``, ``lml1``) or as not dominated
     (``domination``), or violation from which a cut enters an LP (``dynamic``)."""
@@ -108,6 +58,8 @@ class CutSelection:
     """Most active cuts of a node, those of the present iteration aside; ``None`` = no limit."""
     activity_tolerance: float = 0.0
     """Distance below the highest cut at which a cut still counts as active, $."""
+    parameters: tuple[float, ...] = field(default=(), metadata={"extension": True})
+    """Of methods that have further ones."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ window an entity's limits are zero here, except those of hydro plants, whose :cl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
@@ -91,6 +92,8 @@ class StageData:
     ncs_in_service: NDArray[np.bool_]  # (r,)
     ncs_factor: FloatArray  # (r, k)
     curtailment_cost: FloatArray  # (r,) $/MWh
+    extensions: Mapping[str, FloatArray] = field(default_factory=dict, metadata={"extension": True})
+    """Limits of types that are extensions, (entity, block), by the names of :mod:`cobre.case.catalogue`."""
 
     def penalty(self, name: str) -> FloatArray:
         """Return one hydro cost (see :data:`HYDRO_PENALTIES`) of every plant."""

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.references import check_reference, check_unique
 from cobre.case.format import layout
 from cobre.case.format.schema.scenarios import LoadFactorEntry
@@ -71,7 +72,7 @@ def resolve_load_factors(sources: Sources) -> tuple[NDArray[np.float64], ...]:
 
     Only for sources without errors.
     """
-    stages = sorted(sources.stages.items, key=lambda item: item.id)
+    stages = by_id(sources.stages.items)
     bus_at = {number: index for index, number in enumerate(sorted(sources.buses.id_set))}
     stage_at = {stage.id: index for index, stage in enumerate(stages)}
     factors = tuple(np.ones((len(bus_at), len(stage.blocks))) for stage in stages)

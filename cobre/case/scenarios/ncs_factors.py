@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import by_id
 from cobre.case.checks.references import check_reference, check_unique
 from cobre.case.format import layout
 from cobre.case.format.sources import Sources
@@ -63,7 +64,7 @@ def resolve_ncs_factors(sources: Sources) -> tuple[NDArray[np.float64], ...]:
 
     Only for sources without errors.
     """
-    stages = sorted((stage for stage in sources.stages.items if stage.id >= 0), key=lambda item: item.id)
+    stages = by_id(stage for stage in sources.stages.items if stage.id >= 0)
     source_at = {number: index for index, number in enumerate(sorted(sources.non_controllables.id_set))}
     stage_at = {stage.id: index for index, stage in enumerate(stages)}
     factors = tuple(np.ones((len(source_at), len(stage.blocks))) for stage in stages)

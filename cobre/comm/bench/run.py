@@ -20,6 +20,7 @@ from cobre.comm.errors import BackendNotAvailable
 from cobre.comm.launch import launch
 from cobre.comm.launch.processes import bind_to_parent, end_processes, scrubbed
 from cobre.comm.mpi.launchers import MpiLauncher, find_mpi_launchers
+from cobre.comm.registry import launchable_backends
 from cobre.comm.selection import available_backends
 from cobre.errors import CobreError
 
@@ -27,10 +28,9 @@ _JOB_SECONDS: Final = 900.0
 
 
 def bench_columns() -> list[str]:
-    """Return what can be measured here: shm, tcp, and mpi once for each implementation found."""
-    usable = available_backends()
-    columns: list[str] = [name for name in ("shm", "tcp") if name in usable]
-    if "mpi" in usable:
+    """Return what can be measured here: what can be launched, and mpi once for each implementation found."""
+    columns = sorted(launchable_backends())
+    if "mpi" in available_backends():
         columns += [f"mpi-{launcher.name}" for launcher in find_mpi_launchers()]
     return columns
 

@@ -5,7 +5,8 @@ its kernel called from nopython code (:mod:`cobre.comm.faces`). It fails by ``As
 written for any number of ranks within its bounds.
 
 :func:`run_conformance` starts the ranks once, runs all checks that fit in them and reports each, rank by
-rank. A backend of another package is given as a function that makes a communicator for one rank::
+rank. An installed backend is given by its name (:func:`targets_named`), any other as a function that makes a
+communicator for one rank::
 
     def make(seat):                     # in module "fast_ring"
         return RingCommunicator(seat.rank, seat.size, key=seat.session, timeout_s=seat.timeout_s)
@@ -26,11 +27,12 @@ from cobre.comm.conformance import (  # noqa: F401
     reductions,
     sharing,
 )
-from cobre.comm.conformance.catalogue import ALL_TRAITS, CHECKS, Case, Check, Traits, checks_for
+from cobre.comm.conformance.catalogue import ALL_TRAITS, CHECKS, Case, Check, checks_for
 from cobre.comm.conformance.job import ConformanceJob, RankOutcome
 from cobre.comm.conformance.report import Report, Row, run_conformance
-from cobre.comm.conformance.targets import Seat, Target, available_targets, targets_named
+from cobre.comm.conformance.targets import Target, available_targets, target_of, targets_named
 from cobre.comm.faces import Face, KernelFace, faces
+from cobre.comm.registry import Seat, Traits
 
 __all__ = [
     "ALL_TRAITS",
@@ -50,5 +52,6 @@ __all__ = [
     "checks_for",
     "faces",
     "run_conformance",
+    "target_of",
     "targets_named",
 ]

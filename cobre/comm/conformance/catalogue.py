@@ -13,33 +13,10 @@ from numpy.typing import NDArray
 
 from cobre.comm.contract import SUPPORTED_DTYPES, Communicator
 from cobre.comm.faces import Face
+from cobre.comm.registry import Traits
 
+NO_TRAITS: Final = Traits()
 FACE_NAMES: Final = ("python", "nopython")
-
-
-@dataclass(frozen=True)
-class Traits:
-    """What a backend is able to do beyond the common contract; checks that need more are left out.
-
-    Attributes
-    ----------
-    shares_regions
-        Ranks of one host see the same shared region (SHR-05).
-    detects_silence
-        A collective fails when a rank does not come within the communicator's timeout.
-    detects_divergence
-        A collective fails on all ranks when they call different ones (COM-42).
-    detects_death
-        A collective fails, and names the rank, when a rank's process has ended.
-    folds_in_rank_order
-        Sums are strict left folds over ranks, at least of a few thousand bytes (COM-21).
-    """
-
-    shares_regions: bool = False
-    detects_silence: bool = False
-    detects_divergence: bool = False
-    detects_death: bool = False
-    folds_in_rank_order: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +41,7 @@ class Case:
 
     face: Face
     communicator: Communicator | None = None
-    traits: Traits = Traits()
+    traits: Traits = NO_TRAITS
     directory: Path | None = None
     sync: Callable[[], None] | None = None
     another: Callable[[], Communicator] | None = None

@@ -17,11 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
-from cobre.comm.conformance.catalogue import Case, Traits, check_named
-from cobre.comm.conformance.targets import Seat, load_factory
+from cobre.comm.conformance.catalogue import Case, check_named
+from cobre.comm.conformance.targets import load_factory
 from cobre.comm.contract import Communicator
 from cobre.comm.environment import detect_mpi
 from cobre.comm.faces import faces
+from cobre.comm.registry import Seat, Traits
 
 _TRACEBACK_LINES: Final = 40
 _ANOTHER: Final = "-2"

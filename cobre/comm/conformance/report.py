@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cobre.comm.conformance.catalogue import ALL_TRAITS, FACE_NAMES, Check, Traits, checks_for
+from cobre.comm.conformance.catalogue import ALL_TRAITS, FACE_NAMES, Check, checks_for
 from cobre.comm.conformance.job import ConformanceJob, Progress, RankOutcome
 from cobre.comm.conformance.targets import Target
+from cobre.comm.registry import Traits
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def run_conformance(
     ----------
     target
         The backend. For one of another package: ``"module:function"``, a function that takes a
-        :class:`~cobre.comm.conformance.targets.Seat` and returns a communicator; it is imported in the
+        :class:`~cobre.comm.registry.Seat` and returns a communicator; it is imported in the
         processes of the ranks.
     ranks
         Number of ranks.

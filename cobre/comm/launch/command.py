@@ -29,7 +29,7 @@ from cobre.comm.launch.processes import (
     scrubbed,
     signal_group,
 )
-from cobre.comm.transports import Transport, make_transport
+from cobre.comm.registry import Transport, make_transport
 from cobre.errors import Problem, ValidationError
 from cobre.machine import most_workers, too_many
 from cobre.stop_signals import watched_signals
@@ -62,7 +62,7 @@ def run_command(
     ranks
         Number of copies.
     backend
-        ``"shm"`` or ``"tcp"`` (on the loopback interface).
+        ``"shm"``, ``"tcp"`` (on the loopback interface), or another that has a transport.
     prefix
         Put ``[rank]`` before each line of output.
     pin

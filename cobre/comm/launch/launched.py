@@ -24,8 +24,6 @@ from dataclasses import dataclass
 from multiprocessing import spawn
 from typing import Any, Final
 
-from cobre.comm.config import ShmConfig, TcpConfig
-
 PROGRESS: Final = "progress"
 QUESTION: Final = "question"
 RESULT: Final = "result"
@@ -55,15 +53,16 @@ class Setup:
         For ``multiprocessing.spawn.prepare``: search path, arguments, directory, main module.
     cpus
         The CPUs to run on, or ``None`` for all.
-    config
-        The communicator's configuration.
+    backend, config
+        The communicator's backend and configuration.
     body
         Pickled function, positional and keyword arguments; may need the main module to be read.
     """
 
     preparation: dict[str, Any]
     cpus: tuple[int, ...] | None
-    config: ShmConfig | TcpConfig
+    backend: str
+    config: Any
     body: bytes
 
 
@@ -184,7 +183,7 @@ def _run(setup: Setup, resources: ExitStack) -> bytes:
     from cobre.comm.selection import create_communicator
 
     function, arguments, keywords = pickle.loads(setup.body)
-    communicator = resources.enter_context(create_communicator(config=setup.config))
+    communicator = resources.enter_context(create_communicator(setup.backend, setup.config))
     result = function(communicator, *arguments, **keywords)
     try:
         pickled = pickle.dumps(result)

@@ -35,7 +35,7 @@ from cobre.comm.errors import CollectiveFailed, InvalidCommunicator
 from cobre.comm.launch import launched
 from cobre.comm.launch.launched import ERROR, LENGTH, NO, QUESTION, RESULT, YES, Setup
 from cobre.comm.launch.processes import bind_to_parent, cpu_slices, end_processes, exit_watches, scrubbed
-from cobre.comm.transports import Transport, make_transport
+from cobre.comm.registry import Transport, make_transport
 from cobre.errors import CobreError, Problem, ValidationError, WorkerError
 from cobre.machine import most_workers, too_many
 
@@ -77,7 +77,7 @@ def launch(
     ranks
         Number of processes.
     backend
-        ``"shm"`` or ``"tcp"`` (on the loopback interface).
+        ``"shm"``, ``"tcp"`` (on the loopback interface), or another that has a transport.
     args, kwargs
         Further arguments; pickled.
     timeout_s
@@ -194,7 +194,9 @@ class _Job:
                 raise
         self._ranks.append(_Rank(process, ours))
         cpus = tuple(self._slices[rank]) if self._slices is not None else None
-        setup = Setup(self._preparation, cpus, self._transport.config(rank), self._body)
+        setup = Setup(
+            self._preparation, cpus, self._transport.backend, self._transport.config(rank), self._body
+        )
         message = pickle.dumps(setup)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its end is noticed below
             ours.sendall(LENGTH.pack(len(message)) + message)

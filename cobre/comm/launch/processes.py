@@ -16,6 +16,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from cobre.comm.registry import variable_prefixes
+
 LAUNCHER_VARIABLE: Final = "COBRE_LAUNCHER"
 """Names the launcher of a job in the environment of its processes."""
 
@@ -28,8 +30,6 @@ _FOREIGN_PREFIXES: Final = (
     "HYDI_",
     "HYDRA_",
     "MPI_LOCAL",
-    "COBRE_TCP_",
-    "COBRE_SHM_",
 )
 _FOREIGN_NAMES: Final = frozenset(
     {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS", "COBRE_COMM_BACKEND", LAUNCHER_VARIABLE}
@@ -69,11 +69,12 @@ def _process_status(pid: int) -> tuple[str, int] | None:
 
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without the variables of launchers and of transports."""
+    """Return an environment without the variables of launchers and of backends."""
+    prefixes = (*_FOREIGN_PREFIXES, *variable_prefixes())
     return {
         name: value
         for name, value in environment.items()
-        if name not in _FOREIGN_NAMES and not name.startswith(_FOREIGN_PREFIXES)
+        if name not in _FOREIGN_NAMES and not name.startswith(prefixes)
     }
 
 

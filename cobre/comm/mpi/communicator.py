@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
 from cobre.comm import checks, exclusive, folding, status
@@ -47,7 +47,7 @@ from cobre.comm.mpi.calls import (
 )
 from cobre.comm.mpi.region import MpiRegion, Window, WindowList, room_for
 from cobre.comm.mpi.world import MpiWorld
-from cobre.comm.owner import Entries, KernelCommunicator, exit_code
+from cobre.comm.owner import KernelCommunicator, exit_code
 from cobre.comm.regions import LocalGroup, SharedRegion, allocation_failed, region_layout
 from cobre.comm.status import COLLECTIVE_FAILED, IN_USE, OPERATION_NAMES, new_detail
 from cobre.errors import Problem, ValidationError
@@ -135,31 +135,6 @@ class MpiKernel:
         return self._state[SIZE]
 
 
-@njit(cache=True, nogil=True)
-def _allgatherv(state, scratch, detail, send, recv, counts, displs):  # type: ignore[no-untyped-def]
-    return MpiKernel(state, scratch, detail).allgatherv(send, recv, counts, displs)
-
-
-@njit(cache=True, nogil=True)
-def _gather_shared(state, scratch, detail, send, recv, counts, displs):  # type: ignore[no-untyped-def]
-    return MpiKernel(state, scratch, detail).gather_shared(send, recv, counts, displs)
-
-
-@njit(cache=True, nogil=True)
-def _allreduce(state, scratch, detail, send, recv, op):  # type: ignore[no-untyped-def]
-    return MpiKernel(state, scratch, detail).allreduce(send, recv, op)
-
-
-@njit(cache=True, nogil=True)
-def _broadcast(state, scratch, detail, buf, root):  # type: ignore[no-untyped-def]
-    return MpiKernel(state, scratch, detail).broadcast(buf, root)
-
-
-@njit(cache=True, nogil=True)
-def _barrier(state, scratch, detail):  # type: ignore[no-untyped-def]
-    return MpiKernel(state, scratch, detail).barrier()
-
-
 class MpiCommunicator(KernelCommunicator):
     """Owner of the communicator of an MPI job; collective over all its ranks.
 
@@ -172,13 +147,7 @@ class MpiCommunicator(KernelCommunicator):
     """
 
     backend_name = "mpi"
-    entries = Entries(
-        allgatherv=_allgatherv,
-        allreduce=_allreduce,
-        broadcast=_broadcast,
-        barrier=_barrier,
-        gather_shared=_gather_shared,
-    )
+    kernel_class = MpiKernel
 
     def __init__(self) -> None:
         self.require_jit()
@@ -208,9 +177,6 @@ class MpiCommunicator(KernelCommunicator):
         operations = [world.handle(operation) for operation in (mpi.SUM, mpi.MIN, mpi.MAX, mpi.BOR)]
         state[OPERATIONS : OPERATIONS + len(ReduceOp)] = operations
         return state
-
-    def _make_kernel(self) -> Any:
-        return MpiKernel(*self._arguments)
 
     @property
     def _arguments(self) -> tuple[Any, ...]:

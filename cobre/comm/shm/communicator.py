@@ -20,19 +20,10 @@ from cobre.comm.config import ShmConfig
 from cobre.comm.contract import SUPPORTED_DTYPES, HostRanks, Topology
 from cobre.comm.environment import slurm_info
 from cobre.comm.errors import AllocationFailed, BackendNotAvailable
-from cobre.comm.owner import Entries, KernelCommunicator
+from cobre.comm.owner import KernelCommunicator
 from cobre.comm.regions import LocalGroup, SharedRegion, allocation_failed, region_layout
 from cobre.comm.shm.join import join, kernel_state, pid_of
-from cobre.comm.shm.kernel import (
-    ShmKernel,
-    _allgatherv,
-    _allreduce,
-    _barrier,
-    _broadcast,
-    _exchange,
-    _gather_shared,
-    _give_up,
-)
+from cobre.comm.shm.kernel import ShmKernel, _exchange, _give_up
 from cobre.comm.shm.layout import PAGE_BYTES, S_BUSY, S_POISONED
 from cobre.comm.shm.segment import DIRECTORY, clean_stale_segments, map_shared, reserve
 from cobre.comm.status import BARRIER, CLOSE, CREATE_REGION, DETAIL_SIZE, FENCE, PEER_FAILED
@@ -64,13 +55,7 @@ class ShmCommunicator(KernelCommunicator):
     """
 
     backend_name = "shm"
-    entries = Entries(
-        allgatherv=_allgatherv,
-        allreduce=_allreduce,
-        broadcast=_broadcast,
-        barrier=_barrier,
-        gather_shared=_gather_shared,
-    )
+    kernel_class = ShmKernel
 
     def __init__(self, config: ShmConfig) -> None:
         if not sys.platform.startswith("linux"):
@@ -85,9 +70,6 @@ class ShmCommunicator(KernelCommunicator):
         topology = Topology(self.backend_name, config.size, (host,), slurm_info())
         super().__init__(config.rank, config.size, self._state[:DETAIL_SIZE], topology)
         self._finalizer = weakref.finalize(self, peers.close)
-
-    def _make_kernel(self) -> Any:
-        return ShmKernel(*self._arguments)
 
     @property
     def _arguments(self) -> tuple[Any, ...]:

@@ -492,36 +492,12 @@ class ShmKernel:
         return self._state[S_SIZE]
 
 
-# What the owner calls. Their signatures hold plain arrays and numbers, which a new process loads quickly.
+# What the owner calls besides.
 
 
 @njit(cache=True, nogil=True)
-def _allgatherv(state, words, data, send, recv, counts, displs):
-    return allgatherv(state, words, data, send, recv, counts, displs)
-
-
-@njit(cache=True, nogil=True)
-def _gather_shared(state, words, data, send, recv, counts, displs):
-    return gather_shared(state, words, send, recv, counts, displs)
-
-
-@njit(cache=True, nogil=True)
-def _allreduce(state, words, data, send, recv, op):
-    return allreduce(state, words, data, send, recv, op)
-
-
-@njit(cache=True, nogil=True)
-def _broadcast(state, words, data, buf, root):
-    return broadcast(state, words, data, buf, root)
-
-
-@njit(cache=True, nogil=True)
-def _barrier(state, words, data):
-    return barrier(state, words)
-
-
-@njit(cache=True, nogil=True)
-def _exchange(state, words, data, operation, send, recv, agreed):
+def _exchange(arguments, operation, send, recv, agreed):
+    state, words, data = arguments
     return exchange(state, words, data, operation, send, recv, agreed)
 
 

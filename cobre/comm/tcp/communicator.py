@@ -27,7 +27,6 @@ from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from cobre.comm.config import TcpConfig
@@ -35,7 +34,7 @@ from cobre.comm.contract import HostRanks, Topology
 from cobre.comm.descriptors import require_descriptors
 from cobre.comm.environment import slurm_info
 from cobre.comm.errors import InitializationFailed
-from cobre.comm.owner import Entries, KernelCommunicator, exit_code
+from cobre.comm.owner import KernelCommunicator, exit_code
 from cobre.comm.status import CLOSE, COLLECTIVE_FAILED, PENDING, error_from_status, new_detail
 from cobre.comm.tcp import engine
 from cobre.comm.tcp.alarm import BLAMED, FAIL, REASON, STOP, THIRD
@@ -48,26 +47,6 @@ from cobre.comm.tcp.watch import Link, Watcher, compile_watcher, nanoseconds
 _YIELDS: Final = 100
 # Rank 0 knows for whom it waited in vain: workers give it time to say so.
 _WORKER_GRACE_S: Final = 0.5
-
-
-@njit(cache=True, nogil=True)
-def _allgatherv(state, scratch, alarm, detail, send, recv, counts, displs):  # type: ignore[no-untyped-def]
-    return TcpKernel(state, scratch, alarm, detail).allgatherv(send, recv, counts, displs)
-
-
-@njit(cache=True, nogil=True)
-def _allreduce(state, scratch, alarm, detail, send, recv, op):  # type: ignore[no-untyped-def]
-    return TcpKernel(state, scratch, alarm, detail).allreduce(send, recv, op)
-
-
-@njit(cache=True, nogil=True)
-def _broadcast(state, scratch, alarm, detail, buf, root):  # type: ignore[no-untyped-def]
-    return TcpKernel(state, scratch, alarm, detail).broadcast(buf, root)
-
-
-@njit(cache=True, nogil=True)
-def _barrier(state, scratch, alarm, detail):  # type: ignore[no-untyped-def]
-    return TcpKernel(state, scratch, alarm, detail).barrier()
 
 
 class TcpCommunicator(KernelCommunicator):
@@ -87,7 +66,7 @@ class TcpCommunicator(KernelCommunicator):
     """
 
     backend_name = BACKEND
-    entries = Entries(_allgatherv, _allreduce, _broadcast, _barrier)
+    kernel_class = TcpKernel
 
     def __init__(self, config: TcpConfig) -> None:
         self.require_jit()
@@ -101,9 +80,6 @@ class TcpCommunicator(KernelCommunicator):
         self._transport = _Transport(party.links, watcher)
         # a process that ends without close says goodbye all the same: it may simply be done
         self._finalizer = weakref.finalize(self, self._transport.leave, STOP)
-
-    def _make_kernel(self) -> Any:
-        return TcpKernel(*self._arguments)
 
     @property
     def _arguments(self) -> tuple[NDArray[Any], ...]:

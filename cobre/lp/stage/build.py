@@ -10,6 +10,8 @@ that all parts meet in are
         sum G + sum g + sum n + imports - exports + sum (1 - loss) f_in - sum f_out - sum c pumped
             + sum_j delta_j - e = D_b(w) phi_b,k
 
+and whatever the modules of :mod:`cobre.lp.entities` add to them,
+
 with v storage, q turbined flow, s spillage, w diversion, E evaporation, sigma the inflow slack, u the
 withdrawal slacks, G hydro and g thermal generation, n generation of non-controllable sources, f line flows,
 delta deficit, e excess, a inflow, D load, phi its block factor. Flow costs are $/(m3/s.h): a flow of 1 m3/s
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 from cobre.case.model import Case
 from cobre.lp.assembly import AssembledLp
+from cobre.lp.entities import PARTS
 from cobre.lp.stage.context import FloatArray, StageContext
 from cobre.lp.stage.flows import add_flows
 from cobre.lp.stage.generic import add_generic_rows
@@ -64,6 +67,7 @@ def build_stage(
     commitments = add_thermals(stage)
     add_sources(stage)
     add_network(stage)
+    further = [column for part in PARTS if case.entities(part.entry) for column in part.add(stage).tolist()]
     add_generic_rows(stage)
-    state_columns = [*storage.tolist(), *memory.tolist(), *transit.tolist(), *commitments.tolist()]
+    state_columns = [*storage.tolist(), *memory.tolist(), *transit.tolist(), *commitments.tolist(), *further]
     return stage.lp.finish(len(layout), len(stage.noise)), state_columns

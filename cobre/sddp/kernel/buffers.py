@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cobre.lp.arrays import F64_1D, F64_2D, F64_3D, I64_1D, I64_2D, LpArrays
+from cobre.lp.arrays import CUT_SLOPES, F64_1D, F64_2D, F64_3D, I64_1D, I64_2D, LpArrays
 from cobre.lp.cost_components import component_names
 from cobre.lp.state import StateLayout
-from cobre.native import array_struct
+from cobre.native import array_struct, inner_kernel
 from cobre.sddp.kernel.graph import GraphArrays
 from cobre.sddp.ranks.partition import block_of
 
-# A cut record is 24 + 8n bytes, kept as float64 words so that every field is aligned (TRN-04):
-# u32 slot, u32 iteration | u32 forward pass, u32 zero | f64 intercept | f64 slopes.
-RECORD_HEADER_WORDS = 3
-RECORD_INTERCEPT = 2
+# Words of the record of a forward pass: its cost, the cost of each stage, the outgoing states by
+# (stage, component).
+PASS_COST = 0
+PASS_STAGE_COSTS = 1
 
 # Columns of IterationBuffers.failure.
 FAILED_STATUS = 0
@@ -51,21 +52,21 @@ class IterationBuffers(NamedTuple):
     ----------
     initial_state
         float64[n].
-    state_own, state_all
-        Outgoing states by (stage, pass), float64[T, m, n] and float64[T, M, n].
-    cost_own, cost_all
-        Discounted cost of each trajectory in $; NaN marks a pass that failed.
-    stage_cost_own, stage_cost_all
-        Cost of each stage in it, not discounted, float64[m, T] and float64[M, T]; without rows unless needed.
+    pass_own, pass_all
+        Records of forward passes, float64[m, 1 + T + T n] and float64[M, 1 + T + T n]: discounted cost in $,
+        NaN where the pass failed; cost of each stage, not discounted; outgoing states.
     component_cost_own, payer_cost_own
-        Discounted cost of own passes by stage and component, and by payer (:mod:`cobre.lp.cost_components`),
-        float64[m, T, K] and float64[m, P].
+        Discounted cost of own passes by stage and cost component, and by payer
+        (:mod:`cobre.lp.cost_components`), float64[m, T, K] and float64[m, P].
     cut_own, cut_all
-        Cut records of the stage at hand.
+        Cut records of the stage at hand (:mod:`cobre.lp.arrays`) in the order of passes that make one: of own
+        passes, and of all where they cannot be gathered straight into the pool (else without rows).
+    cut_row
+        int64[M]: place of the pass's record among those of the stage at hand.
     node_all, opening_all
-        Node and opening of every pass at every stage, int64[T, M]; all ranks know them all.
+        Node and opening of every pass at every stage, int64[M, T]; all ranks know them all.
     noise_own, start_own
-        What own passes meet: values of the random entities, float64[T, m, E], and the state they start from,
+        What own passes draw: values of the random entities, float64[m, T, E], and the state they start from,
         float64[m, n].
     tree_row, memory_place, memory, drawn
         First row of each node in the opening tree, components of past inflow by (hydro, lane), and scratch.
@@ -73,7 +74,7 @@ class IterationBuffers(NamedTuple):
         Outcomes of one trial point by (worker, outcome): optimal value, value and slope of its cut,
         probability, weight under the risk measure, and scratch to sort them.
     leader_all, leader_table
-        First pass with the same trial point, int64[T, M], and scratch to find it.
+        First pass with the same trial point, int64[M, T], and scratch to find it.
     failure
         What went wrong, by own pass (``FAILED_*`` columns; status 0 = nothing).
     next_pass
@@ -83,20 +84,17 @@ class IterationBuffers(NamedTuple):
     gather_count, gather_start
         Scratch for the counts of one gather, in elements.
     outcome, elapsed_ns
-        Results for Python.
+        Results for Python; rank 0 alone has the lower bound.
     """
 
     initial_state: F64_1D
-    state_own: F64_3D
-    state_all: F64_3D
-    cost_own: F64_1D
-    cost_all: F64_1D
-    stage_cost_own: F64_2D
-    stage_cost_all: F64_2D
+    pass_own: F64_2D
+    pass_all: F64_2D
     component_cost_own: F64_3D
     payer_cost_own: F64_2D
     cut_own: F64_2D
     cut_all: F64_2D
+    cut_row: I64_1D
     node_all: I64_2D
     opening_all: I64_2D
     noise_own: F64_3D
@@ -122,8 +120,34 @@ class IterationBuffers(NamedTuple):
     outcome: F64_1D
     elapsed_ns: I64_1D
 
+    @property
+    def stage_cost_all(self) -> NDArray[np.float64]:
+        """Cost of each stage by (pass, stage), not discounted, $, a view."""
+        return self.pass_all[:, PASS_STAGE_COSTS : PASS_STAGE_COSTS + self.node_all.shape[1]]
+
+    @property
+    def state_all(self) -> NDArray[np.float64]:
+        """Outgoing states of all passes by (pass, stage, component), a view."""
+        return self._states(self.pass_all)
+
+    @property
+    def state_own(self) -> NDArray[np.float64]:
+        """Outgoing states of own passes by (pass, stage, component), a view."""
+        return self._states(self.pass_own)
+
+    def _states(self, records: NDArray[np.float64]) -> NDArray[np.float64]:
+        stages, components = self.node_all.shape[1], len(self.initial_state)
+        return records[:, PASS_STAGE_COSTS + stages :].reshape(len(records), stages, components)
+
 
 BuffersStruct = array_struct(IterationBuffers)
+
+
+@inner_kernel
+def outgoing_of(records, stages, components, forward_pass, stage):  # type: ignore[no-untyped-def]
+    """Outgoing state of a pass at a stage, a view of its record."""
+    first = PASS_STAGE_COSTS + stages + stage * components
+    return records[forward_pass, first : first + components]
 
 
 def iteration_buffers(
@@ -134,44 +158,35 @@ def iteration_buffers(
     rank: int,
     size: int,
     workers: int,
-    stage_costs: bool = False,
 ) -> IterationBuffers:
-    """Allocate the buffers of ``rank`` among ``size`` ranks with ``workers`` threads each.
-
-    Parameters
-    ----------
-    stage_costs
-        Whether the costs of single stages are kept and gathered.
-    """
+    """Allocate the buffers of ``rank`` among ``size`` ranks with ``workers`` threads each."""
     stages, states = len(graph.stage_start) - 1, arrays.state_col.shape[1]
     start, stop = block_of(passes, size, rank)
     own = stop - start
     blocks = [block_of(passes, size, other) for other in range(size)]
     outcomes = _most_outcomes(arrays, graph)
     entities = arrays.noise_start.shape[1] - 1
-    record = states + RECORD_HEADER_WORDS
+    cut_words, pass_words = CUT_SLOPES + states, PASS_STAGE_COSTS + stages * (1 + states)
+    one_node_each = len(graph.node_stage) == stages
     return IterationBuffers(
         initial_state=np.ascontiguousarray(layout.initial, np.float64),
-        state_own=np.zeros((stages, own, states)),
-        state_all=np.zeros((stages, passes, states)),
-        cost_own=np.zeros(own),
-        cost_all=np.zeros(passes),
-        stage_cost_own=np.zeros((own if stage_costs else 0, stages)),
-        stage_cost_all=np.zeros((passes if stage_costs else 0, stages)),
+        pass_own=np.zeros((own, pass_words)),
+        pass_all=np.zeros((passes, pass_words)),
         component_cost_own=np.zeros((own, stages, len(component_names()))),
         payer_cost_own=np.zeros((own, int(arrays.cost_payer.max(initial=-1)) + 1)),
-        cut_own=np.zeros((own, record)),
-        cut_all=np.zeros((passes, record)),
-        node_all=np.zeros((stages, passes), np.int64),
-        opening_all=np.zeros((stages, passes), np.int64),
-        noise_own=np.zeros((stages, own, entities)),
+        cut_own=np.zeros((own, cut_words)),
+        cut_all=np.zeros((0 if one_node_each else passes, cut_words)),
+        cut_row=np.zeros(passes, np.int64),
+        node_all=np.zeros((passes, stages), np.int64),
+        opening_all=np.zeros((passes, stages), np.int64),
+        noise_own=np.zeros((own, stages, entities)),
         start_own=np.zeros((own, states)),
         tree_row=np.concatenate([[0], np.cumsum(arrays.num_openings)])[:-1].astype(np.int64),
         memory_place=np.ascontiguousarray(layout.memory_place, np.int64),
         memory=np.zeros(layout.memory_place.shape),
         # Room for noise by entity in front of the independent numbers, of which there are no more.
         drawn=np.zeros(2 * entities),
-        leader_all=np.tile(np.arange(passes, dtype=np.int64), (stages, 1)),
+        leader_all=np.repeat(np.arange(passes, dtype=np.int64)[:, None], stages, axis=1),
         # A power of two, at least half of which stays empty.
         leader_table=np.zeros(1 << (2 * passes - 1).bit_length(), np.int64),
         value=np.zeros((workers, outcomes)),

@@ -1,4 +1,4 @@
-"""What the forward passes of an iteration meet: their way through the graph, their noise, where they start.
+"""What the forward passes of an iteration draw: their way through the graph, their noise, where they start.
 
 Every rank knows the ways of all passes, and draws the noise of its own ones. All of it is a function of
 (seed, iteration, pass, stage), so nothing is communicated.
@@ -41,14 +41,14 @@ def _next_node(graph, node, uniform):
 def _choose_paths(num_openings, graph, buffers, tree_seed, iteration):
     """Write node and opening of every pass at every stage: a function of the arguments alone."""
     stages = len(graph.stage_start) - 1
-    passes = len(buffers.cost_all)
-    enumerated = graph.path_node.shape[1] > 0
+    passes = len(buffers.pass_all)
+    enumerated = len(graph.path_node) > 0
     for forward_pass in range(passes):
         node = np.int64(0)
         for stage in range(stages):
             if enumerated:
-                node = graph.path_node[stage, forward_pass]
-                opening = graph.path_opening[stage, forward_pass]
+                node = graph.path_node[forward_pass, stage]
+                opening = graph.path_opening[forward_pass, stage]
             else:
                 if stage > 0:
                     first = graph.successor_start[node]
@@ -58,22 +58,31 @@ def _choose_paths(num_openings, graph, buffers, tree_seed, iteration):
                         drawn = sample_uniform(tree_seed, iteration + 1, forward_pass, stage)
                         node = _next_node(graph, node, drawn)
                 opening = sample_opening(tree_seed, iteration + 1, forward_pass, stage, num_openings[node])
-            buffers.node_all[stage, forward_pass] = node
-            buffers.opening_all[stage, forward_pass] = opening
+            buffers.node_all[forward_pass, stage] = node
+            buffers.opening_all[forward_pass, stage] = opening
 
 
 @inner_kernel
-def _start(sampler, buffers, iteration, own_pass, scenario):
+def _start(sampler, buffers, iteration, own_pass, forward_pass):
     """Write the state that a pass starts from: replayed history has its own past inflows."""
     start = buffers.start_own[own_pass]
     for component in range(len(start)):
         start[component] = buffers.initial_state[component]
-    initial_memory(sampler, iteration + 1, scenario, buffers.memory)
+    initial_memory(sampler, iteration + 1, forward_pass, buffers.memory)
     for hydro in range(buffers.memory.shape[0]):
         for lane in range(buffers.memory.shape[1]):
             place = buffers.memory_place[hydro, lane]
             if place >= 0:
                 start[place] = buffers.memory[hydro, lane]
+
+
+@njit(cache=True, nogil=True)
+def draw_points(sampler_arrays, iteration):
+    """Draw the points that passes of an iteration (0-based) share; before :func:`draw_passes`.
+
+    A kernel of its own, because few studies draw fresh noise by a scheme: the others do not compile them.
+    """
+    prepare_forward(SamplerStruct(sampler_arrays), iteration + 1)
 
 
 @njit(cache=True, nogil=True)
@@ -94,13 +103,12 @@ def draw_passes(sampler_arrays, num_openings, graph_arrays, buffer_arrays, rank,
     sampler, graph = SamplerStruct(sampler_arrays), GraphStruct(graph_arrays)
     buffers = BuffersStruct(buffer_arrays)
     _choose_paths(num_openings, graph, buffers, tree_seed, iteration)
-    prepare_forward(sampler, iteration + 1)
     first_pass = buffers.pass_start[rank]
-    for own_pass in range(buffers.noise_own.shape[1]):
-        scenario = first_pass + own_pass
-        _start(sampler, buffers, iteration, own_pass, scenario)
-        for stage in range(buffers.noise_own.shape[0]):
-            node = buffers.node_all[stage, scenario]
-            row = buffers.tree_row[node] + buffers.opening_all[stage, scenario]
-            forward_noise(sampler, iteration + 1, scenario, stage, row, buffers.drawn)
-            realise(sampler, stage, buffers.drawn, buffers.noise_own[stage, own_pass])
+    for own_pass in range(buffers.noise_own.shape[0]):
+        forward_pass = first_pass + own_pass
+        _start(sampler, buffers, iteration, own_pass, forward_pass)
+        for stage in range(buffers.noise_own.shape[1]):
+            node = buffers.node_all[forward_pass, stage]
+            row = buffers.tree_row[node] + buffers.opening_all[forward_pass, stage]
+            forward_noise(sampler, iteration + 1, forward_pass, stage, row, buffers.drawn)
+            realise(sampler, stage, buffers.drawn, buffers.noise_own[own_pass, stage])

@@ -15,9 +15,8 @@ from cobre.case.model import Case
 from cobre.errors import CobreError, Problem, ValidationError
 from cobre.lp.arrays import F64_1D, I64_1D, I64_2D
 from cobre.native import array_struct
-from cobre.sddp.kernel.risk import ENTROPIC, SPECTRAL, TAIL_MIX, WORST_CASE
-
-_RISK_KINDS = {"cvar": TAIL_MIX, "worst_case": WORST_CASE, "entropic": ENTROPIC, "spectral": SPECTRAL}
+from cobre.rules.risk import MEASURES
+from cobre.sddp.kernel.risk import RISK_KINDS
 
 MOST_PATHS = 100_000
 """Paths that enumeration goes through at most."""
@@ -37,14 +36,12 @@ class GraphArrays(NamedTuple):
     risk_kind
         int64[T + 1]: kind of the risk measure of each stage, which weighs what follows it, and behind them of
         that which weighs the openings of the first stage; see :mod:`cobre.sddp.kernel.risk`.
-    risk_weight, risk_tail, risk_gamma
-        float64[T + 1]: its parameters.
-    spectrum_start, spectrum
-        int64[T + 2], float64: the spectra of measures that have one.
+    risk_start, risk_parameters
+        int64[T + 2], float64: the parameters of each measure.
     path_node, path_opening
-        int64[T, P]: the enumerated paths; P is 0 when passes draw their way.
+        int64[P, T]: the enumerated paths; P is 0 when passes draw their way.
     path_leader
-        int64[T, P]: first path that is the same up to and with that stage.
+        int64[P, T]: first path that is the same up to and with that stage.
     path_weight
         float64[P]: probability of each path.
     """
@@ -55,11 +52,8 @@ class GraphArrays(NamedTuple):
     successor: I64_1D
     probability: F64_1D
     risk_kind: I64_1D
-    risk_weight: F64_1D
-    risk_tail: F64_1D
-    risk_gamma: F64_1D
-    spectrum_start: I64_1D
-    spectrum: F64_1D
+    risk_start: I64_1D
+    risk_parameters: F64_1D
     path_node: I64_2D
     path_opening: I64_2D
     path_leader: I64_2D
@@ -85,6 +79,7 @@ def graph_arrays(case: Case, num_openings: NDArray[np.int64]) -> GraphArrays:
     nodes, stages = case.graph.nodes, len(case.stages)
     measures = [stage.risk for stage in case.stages]
     measures.append(case.graph.root_risk or measures[0])
+    parameters = [MEASURES[measure.kind].parameters(measure) for measure in measures]
     node_stage = np.array([node.stage for node in nodes], np.int64)
     stage_start = np.searchsorted(node_stage, np.arange(stages + 1)).astype(np.int64)
     if stage_start[1] != 1:
@@ -108,15 +103,12 @@ def graph_arrays(case: Case, num_openings: NDArray[np.int64]) -> GraphArrays:
         successor_start=successor_start,
         successor=np.array([edge.target for edge in edges], np.int64),
         probability=np.array([edge.probability for edge in edges], np.float64),
-        risk_kind=np.array([_RISK_KINDS[measure.kind] for measure in measures], np.int64),
-        risk_weight=np.array([measure.weight for measure in measures], np.float64),
-        risk_tail=np.array([measure.tail for measure in measures], np.float64),
-        risk_gamma=np.array([measure.gamma for measure in measures], np.float64),
-        spectrum_start=np.concatenate([[0], np.cumsum([len(m.spectrum) for m in measures])]).astype(np.int64),
-        spectrum=np.array([weight for measure in measures for weight in measure.spectrum], np.float64),
-        path_node=np.zeros((stages, 0), np.int64),
-        path_opening=np.zeros((stages, 0), np.int64),
-        path_leader=np.zeros((stages, 0), np.int64),
+        risk_kind=np.array([RISK_KINDS[measure.kind] for measure in measures], np.int64),
+        risk_start=np.concatenate([[0], np.cumsum([len(values) for values in parameters])]).astype(np.int64),
+        risk_parameters=np.array([value for values in parameters for value in values], np.float64),
+        path_node=np.zeros((0, stages), np.int64),
+        path_opening=np.zeros((0, stages), np.int64),
+        path_leader=np.zeros((0, stages), np.int64),
         path_weight=np.zeros(0),
     )
     return _with_paths(graph, num_openings) if case.training.enumerated else graph
@@ -159,9 +151,9 @@ def _with_paths(graph: GraphArrays, num_openings: NDArray[np.int64]) -> GraphArr
         _, first_path, inverse = np.unique(ids, return_index=True, return_inverse=True)
         leaders.append(first_path[inverse.ravel()])
     return graph._replace(
-        path_node=np.ascontiguousarray(node),
-        path_opening=np.ascontiguousarray(opening),
-        path_leader=np.ascontiguousarray(np.array(leaders, np.int64)),
+        path_node=np.ascontiguousarray(node.T),
+        path_opening=np.ascontiguousarray(opening.T),
+        path_leader=np.ascontiguousarray(np.array(leaders, np.int64).T),
         path_weight=weight,
     )
 

@@ -1,14 +1,21 @@
 """One SDDP iteration as one nopython function over any communicator.
 
-    forward passes -> gather costs -> gather states -> for t = T-2 .. 0: cuts of my
-    trial points of stage t, gather cuts, insert into the pools of their nodes -> lower bound on rank 0,
-    broadcast
+    forward passes -> gather their records: costs, and states of all stages -> for t = T-2 .. 0: cuts of my
+    trial points of stage t, gather them into the pool -> lower bound on rank 0
 
 :func:`iterate` takes the communicator's jitclass and is compiled once for each backend: no branch on the
-backend is left in it. :mod:`cobre.sddp.entries` has a thin cached entry for each.
+backend is left in it. :mod:`cobre.sddp.entry` has a thin cached entry for each.
 
-A rank that fails goes on to the next collective and tells the others there (a NaN cost, an impossible cut
-slot, a NaN lower bound), so that all ranks leave the iteration together and nobody is left waiting.
+An iteration makes 1 + (T - 1) collectives here; the driver gathers the reports of all ranks, with the lower
+bound, and whether to stop: 3 + (T - 1) in all.
+
+All ranks know all trial points, so they also know which passes make a cut and at which place of the pool it
+belongs. Where a stage has one node, records therefore go straight there: with ``gather_shared`` where the
+ranks of a host share the pool, with ``allgatherv`` where each has its own. Where it has several, the records
+of a rank belong to different pools and go through a buffer.
+
+A rank that fails goes on to the next collective and reports there (a NaN cost, an impossible cut slot, a NaN
+lower bound), so that all ranks leave the iteration together and nobody is left waiting.
 """
 
 # Kernels are typed by Numba when they are compiled, not by annotations.
@@ -25,13 +32,11 @@ from cobre.sddp.kernel.buffers import (
     COMMUNICATION_NS,
     FAILED_STATUS,
     FORWARD_NS,
-    LOWER_BOUND,
     LOWER_BOUND_NS,
+    PASS_COST,
     PHASE_BACKWARD,
     PHASE_FORWARD,
     PHASE_LOWER_BOUND,
-    RECORD_HEADER_WORDS,
-    RECORD_INTERCEPT,
     UPPER_BOUND,
     UPPER_BOUND_STD,
     BuffersStruct,
@@ -47,99 +52,147 @@ COMMUNICATION_FAILED = 100
 """Added to the communicator's status."""
 
 _NO_SLOT = np.uint32(0xFFFFFFFF)
-_NO_CUT = np.uint32(0xFFFFFFFE)
-"""Slot of a pass whose trial point is another pass's too."""
+"""Slot of a pass whose cut could not be made."""
 _ROOT = 0
 
 
 @inner_kernel
-def _gather_rows(comm, buffers, width, send, receive):
-    """Gather ``width`` float64 for each forward pass, in pass order."""
+def _gather(comm, buffers, send, receive, shared):
+    """Gather ``gather_count`` elements of each rank to ``gather_start``; a status."""
     start = monotonic_ns()
-    for rank in range(comm.size()):
-        buffers.gather_count[rank] = buffers.pass_count[rank] * width
-        buffers.gather_start[rank] = buffers.pass_start[rank] * width
-    status = comm.allgatherv(send, receive, buffers.gather_count, buffers.gather_start)
+    if shared:
+        status = comm.gather_shared(send, receive, buffers.gather_count, buffers.gather_start)
+    else:
+        status = comm.allgatherv(send, receive, buffers.gather_count, buffers.gather_start)
     buffers.elapsed_ns[COMMUNICATION_NS] += monotonic_ns() - start
     return status
 
 
 @inner_kernel
+def _gather_passes(comm, buffers):
+    """Gather the records of all forward passes; a status."""
+    width = buffers.pass_all.shape[1]
+    for rank in range(comm.size()):
+        buffers.gather_count[rank] = buffers.pass_count[rank] * width
+        buffers.gather_start[rank] = buffers.pass_start[rank] * width
+    return _gather(comm, buffers, buffers.pass_own.reshape(-1), buffers.pass_all.reshape(-1), False)
+
+
+@inner_kernel
 def _upper_bound(graph, buffers):
-    """Mean and standard deviation (n - 1) of the trajectory costs, folded in pass order.
+    """Mean and standard deviation (n - 1) of the costs of all passes, folded in their order.
 
     Enumerated paths give the exact expectation, which has no deviation.
     """
+    passes = len(buffers.pass_all)
     if len(graph.path_weight) > 0:
         total = 0.0
-        for position in range(len(buffers.cost_all)):
-            total += graph.path_weight[position] * buffers.cost_all[position]
+        for forward_pass in range(passes):
+            total += graph.path_weight[forward_pass] * buffers.pass_all[forward_pass, PASS_COST]
         buffers.outcome[UPPER_BOUND] = total
         buffers.outcome[UPPER_BOUND_STD] = 0.0
         return
     mean = 0.0
     squares = 0.0
-    for position in range(len(buffers.cost_all)):
-        delta = buffers.cost_all[position] - mean
-        mean += delta / (position + 1)
-        squares += delta * (buffers.cost_all[position] - mean)
-    passes = len(buffers.cost_all)
+    for forward_pass in range(passes):
+        cost = buffers.pass_all[forward_pass, PASS_COST]
+        delta = cost - mean
+        mean += delta / (forward_pass + 1)
+        squares += delta * (cost - mean)
     buffers.outcome[UPPER_BOUND] = mean
     buffers.outcome[UPPER_BOUND_STD] = np.sqrt(squares / (passes - 1)) if passes > 1 else 0.0
 
 
 @inner_kernel
-def _write_headers(buffers, stage, iteration, first_pass):
-    """Number the cut records of this rank; a pass that failed gets no slot."""
-    header = buffers.cut_own.view(np.uint32)
-    passes = len(buffers.cost_all)
-    for own_pass in range(len(buffers.cost_own)):
-        forward_pass = first_pass + own_pass
-        slot = np.uint32(iteration * passes + forward_pass)
-        if not makes_cut(buffers, stage, forward_pass):
-            slot = _NO_CUT
-        if buffers.failure[own_pass, FAILED_STATUS] != OK:
-            slot = _NO_SLOT
-        header[own_pass, 0] = slot
-        header[own_pass, 1] = np.uint32(iteration)
-        header[own_pass, 2] = np.uint32(forward_pass)
-        header[own_pass, 3] = np.uint32(0)
+def _number_cuts(buffers, stage):
+    """Number the cuts of a stage in the order of passes, and count those of each rank, in records."""
+    row = 0
+    for rank in range(len(buffers.pass_count)):
+        first = buffers.pass_start[rank]
+        buffers.gather_start[rank] = row
+        for forward_pass in range(first, first + buffers.pass_count[rank]):
+            buffers.cut_row[forward_pass] = row
+            if makes_cut(buffers, stage, forward_pass):
+                row += 1
+        buffers.gather_count[rank] = row - buffers.gather_start[rank]
 
 
 @inner_kernel
-def _insert_cuts(pool, buffers, stage, iteration):
-    """Check the gathered records and append them to the pools of their nodes, in pass order."""
-    header = buffers.cut_all.view(np.uint32)
-    passes = len(buffers.cost_all)
-    states = pool.slope.shape[2]
-    for forward_pass in range(passes):
-        slot = header[forward_pass, 0]
-        if slot == _NO_SLOT:
-            return ITERATION_FAILED
-        expected = iteration * passes + forward_pass
+def _write_headers(buffers, stage, iteration, first_pass):
+    """Head the cut records of this rank; a pass that failed gets no slot."""
+    header = buffers.cut_own.view(np.uint32)
+    for own_pass in range(len(buffers.pass_own)):
+        forward_pass = first_pass + own_pass
         if not makes_cut(buffers, stage, forward_pass):
-            expected = np.int64(_NO_CUT)
+            continue
+        slot = np.uint32(iteration * len(buffers.pass_all) + forward_pass)
+        if buffers.failure[own_pass, FAILED_STATUS] != OK:
+            slot = _NO_SLOT
+        row = buffers.cut_row[forward_pass] - buffers.cut_row[first_pass]
+        header[row, 0] = slot
+        header[row, 1] = np.uint32(iteration)
+        header[row, 2] = np.uint32(forward_pass)
+        header[row, 3] = np.uint32(0)
+
+
+@inner_kernel
+def _gather_cuts(comm, graph, pool, buffers, stage):
+    """Gather the cut records of a stage behind the cuts of its node, or into ``cut_all``; a status."""
+    node = graph.stage_start[stage]
+    straight = graph.stage_start[stage + 1] - node == 1
+    place = 0
+    receive = buffers.cut_all.reshape(-1)
+    if straight:
+        place = pool.num_cuts[node]
+        receive = pool.record[node].reshape(-1)
+    width = pool.record.shape[2]
+    for rank in range(comm.size()):
+        buffers.gather_count[rank] *= width
+        buffers.gather_start[rank] = (place + buffers.gather_start[rank]) * width
+    send = buffers.cut_own.reshape(-1)[: buffers.gather_count[comm.rank()]]
+    return _gather(comm, buffers, send, receive, straight and pool.shared != 0)
+
+
+@inner_kernel
+def insert_cuts(graph, pool, buffers, stage, iteration):
+    """Check the records gathered, and make them cuts of their nodes, in pass order.
+
+    Nothing of them counts before all of them are right.
+    """
+    first_node = graph.stage_start[stage]
+    straight = graph.stage_start[stage + 1] - first_node == 1
+    records = buffers.cut_all
+    place = 0
+    if straight:
+        records = pool.record[first_node]
+        place = pool.num_cuts[first_node]
+    header = records.view(np.uint32)
+    passes = len(buffers.pass_all)
+    for forward_pass in range(passes):
+        if not makes_cut(buffers, stage, forward_pass):
+            continue
+        row = place + buffers.cut_row[forward_pass]
+        if header[row, 0] == _NO_SLOT:
+            return ITERATION_FAILED
         if (
-            np.int64(slot) != expected
-            or np.int64(header[forward_pass, 1]) != iteration
-            or np.int64(header[forward_pass, 2]) != forward_pass
+            np.int64(header[row, 0]) != iteration * passes + forward_pass
+            or np.int64(header[row, 1]) != iteration
+            or np.int64(header[row, 2]) != forward_pass
         ):
             return BAD_RECORD
     for forward_pass in range(passes):
         if not makes_cut(buffers, stage, forward_pass):
             continue
-        node = buffers.node_all[stage, forward_pass]
-        place = pool.num_cuts[node]
-        if place >= pool.intercept.shape[1]:
+        node = buffers.node_all[forward_pass, stage]
+        slot = pool.num_cuts[node]
+        if slot >= pool.record.shape[1]:
             return BAD_RECORD
-        pool.intercept[node, place] = buffers.cut_all[forward_pass, RECORD_INTERCEPT]
-        for component in range(states):
-            pool.slope[node, place, component] = buffers.cut_all[
-                forward_pass, RECORD_HEADER_WORDS + component
-            ]
-        pool.iteration[node, place] = iteration + 1
-        pool.forward_pass[node, place] = forward_pass
-        pool.num_cuts[node] = place + 1
+        if not straight:
+            for word in range(records.shape[1]):
+                pool.record[node, slot, word] = records[buffers.cut_row[forward_pass], word]
+        pool.iteration[node, slot] = iteration + 1
+        pool.forward_pass[node, slot] = forward_pass
+        pool.num_cuts[node] = slot + 1
     return ITERATION_OK
 
 
@@ -147,13 +200,13 @@ def _insert_cuts(pool, buffers, stage, iteration):
 def _backward(comm, lp, graph, pool, work, basis, buffers, iteration, first_pass):
     """Stages from the last but one to the first: own cuts, gather, insert."""
     for stage in range(len(graph.stage_start) - 3, -1, -1):
+        _number_cuts(buffers, stage)
         run_phase(PHASE_BACKWARD, lp, graph, pool, work, basis, buffers, first_pass, stage)
         _write_headers(buffers, stage, iteration, first_pass)
-        width = buffers.cut_all.shape[1]
-        status = _gather_rows(comm, buffers, width, buffers.cut_own.reshape(-1), buffers.cut_all.reshape(-1))
+        status = _gather_cuts(comm, graph, pool, buffers, stage)
         if status != OK:
             return COMMUNICATION_FAILED + status
-        status = _insert_cuts(pool, buffers, stage, iteration)
+        status = insert_cuts(graph, pool, buffers, stage, iteration)
         if status != ITERATION_OK:
             return status
     return ITERATION_OK
@@ -163,13 +216,15 @@ def _backward(comm, lp, graph, pool, work, basis, buffers, iteration, first_pass
 def iterate(comm, lp, graph, pool, work, basis, buffers, iteration):
     """Run one iteration (0-based) on this rank and leave bounds in ``buffers.outcome``.
 
+    Rank 0 alone has the lower bound, NaN where an LP of it could not be solved.
+
     Parameters
     ----------
     comm
         A communicator's jitclass; compiled monomorphically against its type.
     lp, graph, pool, work, basis, buffers
         See :mod:`cobre.lp.arrays`, :mod:`cobre.sddp.kernel.graph` and :mod:`cobre.sddp.kernel.buffers`.
-        What the passes meet is in the buffers already, see :func:`cobre.sddp.kernel.draws.draw_passes`.
+        What the passes draw is in the buffers already, see :func:`cobre.sddp.kernel.draws.draw_passes`.
 
     Returns
     -------
@@ -185,25 +240,13 @@ def iterate(comm, lp, graph, pool, work, basis, buffers, iteration):
     run_phase(PHASE_FORWARD, lp, graph, pool, work, basis, buffers, first_pass, no_stage)
     buffers.elapsed_ns[FORWARD_NS] = monotonic_ns() - start
 
-    status = _gather_rows(comm, buffers, 1, buffers.cost_own, buffers.cost_all)
+    status = _gather_passes(comm, buffers)
     if status != OK:
         return COMMUNICATION_FAILED + status
-    for forward_pass in range(len(buffers.cost_all)):
-        if np.isnan(buffers.cost_all[forward_pass]):
+    for forward_pass in range(len(buffers.pass_all)):
+        if np.isnan(buffers.pass_all[forward_pass, PASS_COST]):
             return ITERATION_FAILED
     _upper_bound(graph, buffers)
-    if buffers.stage_cost_all.shape[0] > 0:
-        send, receive = buffers.stage_cost_own.reshape(-1), buffers.stage_cost_all.reshape(-1)
-        status = _gather_rows(comm, buffers, buffers.stage_cost_all.shape[1], send, receive)
-        if status != OK:
-            return COMMUNICATION_FAILED + status
-    states = len(buffers.initial_state)
-    for stage in range(len(graph.stage_start) - 1):
-        send = buffers.state_own[stage].reshape(-1)
-        receive = buffers.state_all[stage].reshape(-1)
-        status = _gather_rows(comm, buffers, states, send, receive)
-        if status != OK:
-            return COMMUNICATION_FAILED + status
     find_leaders(graph, buffers)
 
     start = monotonic_ns() - buffers.elapsed_ns[COMMUNICATION_NS]
@@ -212,14 +255,11 @@ def iterate(comm, lp, graph, pool, work, basis, buffers, iteration):
     if status != ITERATION_OK:
         return status
 
-    start = monotonic_ns()
     if comm.rank() == _ROOT:
+        start = monotonic_ns()
         run_phase(PHASE_LOWER_BOUND, lp, graph, pool, work, basis, buffers, first_pass, no_stage)
-    status = comm.broadcast(buffers.outcome[LOWER_BOUND : LOWER_BOUND + 1], _ROOT)
-    buffers.elapsed_ns[LOWER_BOUND_NS] = monotonic_ns() - start
-    if status != OK:
-        return COMMUNICATION_FAILED + status
-    return ITERATION_FAILED if np.isnan(buffers.outcome[LOWER_BOUND]) else ITERATION_OK
+        buffers.elapsed_ns[LOWER_BOUND_NS] = monotonic_ns() - start
+    return ITERATION_OK
 
 
 @inner_kernel

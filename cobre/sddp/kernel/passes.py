@@ -1,4 +1,4 @@
-"""Forward and backward pass of one rank's scenarios, spread over its threads, in nopython.
+"""Forward and backward passes of one rank, spread over its threads, in nopython.
 
 Forward, for pass m and stages t in order, with node and opening w_t of (iteration, m, t):
 
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cobre.lp.arrays import CUT_INTERCEPT, CUT_SLOPES
 from cobre.lp.engine import (
     OK,
     future_cost,
@@ -40,11 +41,12 @@ from cobre.sddp.kernel.buffers import (
     FAILED_PHASE,
     FAILED_STATUS,
     LOWER_BOUND,
+    PASS_COST,
+    PASS_STAGE_COSTS,
     PHASE_BACKWARD,
     PHASE_FORWARD,
     PHASE_LOWER_BOUND,
-    RECORD_HEADER_WORDS,
-    RECORD_INTERCEPT,
+    outgoing_of,
 )
 from cobre.sddp.kernel.risk import weigh_outcomes
 
@@ -67,39 +69,42 @@ def find_leaders(graph, buffers):
     table finds a state by a hash of its bits; what it finds is compared, so the hash has no influence.
     """
     stages = len(graph.stage_start) - 1
-    passes = len(buffers.cost_all)
-    enumerated = graph.path_leader.shape[1] > 0
+    passes = len(buffers.pass_all)
+    components = len(buffers.initial_state)
+    enumerated = len(graph.path_leader) > 0
     table = buffers.leader_table
     mask = np.uint64(len(table) - 1)
     for stage in range(stages):
         table[:] = -1
-        bits = buffers.state_all[stage].view(np.uint64)
         for forward_pass in range(passes):
-            if enumerated and graph.path_leader[stage, forward_pass] != forward_pass:
+            if enumerated and graph.path_leader[forward_pass, stage] != forward_pass:
                 # Its leader came before, and may follow another pass itself.
-                first = graph.path_leader[stage, forward_pass]
-                buffers.leader_all[stage, forward_pass] = buffers.leader_all[stage, first]
+                first = graph.path_leader[forward_pass, stage]
+                buffers.leader_all[forward_pass, stage] = buffers.leader_all[first, stage]
                 continue
-            node = buffers.node_all[stage, forward_pass]
+            node = buffers.node_all[forward_pass, stage]
+            bits = outgoing_of(buffers.pass_all, stages, components, forward_pass, stage).view(np.uint64)
             key = np.uint64(node) * _HASH_FACTOR
-            for component in range(bits.shape[1]):
-                key = (key ^ bits[forward_pass, component]) * _HASH_FACTOR
+            for component in range(components):
+                key = (key ^ bits[component]) * _HASH_FACTOR
                 key ^= key >> np.uint64(29)
             place = np.int64(key & mask)
             while table[place] >= 0 and not _same_trial_point(buffers, stage, table[place], forward_pass):
                 place = (place + 1) & np.int64(mask)
             if table[place] < 0:
                 table[place] = forward_pass
-            buffers.leader_all[stage, forward_pass] = table[place]
+            buffers.leader_all[forward_pass, stage] = table[place]
 
 
 @inner_kernel
 def _same_trial_point(buffers, stage, one, other):
-    if buffers.node_all[stage, one] != buffers.node_all[stage, other]:
+    if buffers.node_all[one, stage] != buffers.node_all[other, stage]:
         return False
-    bits = buffers.state_all[stage].view(np.uint64)
-    for component in range(bits.shape[1]):  # noqa: SIM110  (generators do not compile)
-        if bits[one, component] != bits[other, component]:
+    stages, components = buffers.node_all.shape[1], len(buffers.initial_state)
+    bits = outgoing_of(buffers.pass_all, stages, components, one, stage).view(np.uint64)
+    others = outgoing_of(buffers.pass_all, stages, components, other, stage).view(np.uint64)
+    for component in range(components):  # noqa: SIM110  (generators do not compile)
+        if bits[component] != others[component]:
             return False
     return True
 
@@ -107,11 +112,11 @@ def _same_trial_point(buffers, stage, one, other):
 @inner_kernel
 def makes_cut(buffers, stage, forward_pass):
     """Whether the trial point of a pass is its own: of passes that share one, the first makes the cut."""
-    return buffers.leader_all[stage, forward_pass] == forward_pass
+    return buffers.leader_all[forward_pass, stage] == forward_pass
 
 
 @inner_kernel
-def _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_pass):
+def _simulate(lp, graph, pool, work, basis, buffers, first_pass, worker, own_pass):
     """Simulate one pass through all stages; its cost is NaN if an LP could not be solved."""
     stages = len(graph.stage_start) - 1
     state = buffers.start_own[own_pass]
@@ -120,13 +125,13 @@ def _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_p
     total = 0.0
     cumulative_discount = 1.0
     for stage in range(stages):
-        node = buffers.node_all[stage, first_pass + own_pass]
-        noise = buffers.noise_own[stage, own_pass]
+        node = buffers.node_all[first_pass + own_pass, stage]
+        noise = buffers.noise_own[own_pass, stage]
         status = solve_one(lp, pool, work, basis, worker, node, own_pass, noise, state)
         if status != OK:
-            opening = buffers.opening_all[stage, first_pass + own_pass]
+            opening = buffers.opening_all[first_pass + own_pass, stage]
             _record_failure(buffers, own_pass, status, node, opening, PHASE_FORWARD)
-            buffers.cost_own[own_pass] = np.nan
+            buffers.pass_own[own_pass, PASS_COST] = np.nan
             return
         stage_cost = objective(lp, work, worker, node)
         future = future_cost(lp, work, worker, node)
@@ -138,20 +143,19 @@ def _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_p
             stage_cost -= future
         else:
             components[len(components) - 1] = cumulative_discount * future
-        if buffers.stage_cost_all.shape[0] > 0:
-            buffers.stage_cost_own[own_pass, stage] = stage_cost
+        buffers.pass_own[own_pass, PASS_STAGE_COSTS + stage] = stage_cost
         total += cumulative_discount * stage_cost
         cumulative_discount *= lp.discount[node]
-        outgoing_state(lp, work, worker, node, buffers.state_own[stage, own_pass])
-        state = buffers.state_own[stage, own_pass]
-    buffers.cost_own[own_pass] = total
+        state = outgoing_of(buffers.pass_own, stages, len(state), own_pass, stage)
+        outgoing_state(lp, work, worker, node, state)
+    buffers.pass_own[own_pass, PASS_COST] = total
 
 
 @inner_kernel
 def _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, worker):
     own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
-    while own_pass < len(buffers.cost_own):
-        _trajectory(lp, graph, pool, work, basis, buffers, first_pass, worker, own_pass)
+    while own_pass < len(buffers.pass_own):
+        _simulate(lp, graph, pool, work, basis, buffers, first_pass, worker, own_pass)
         own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
 
 
@@ -173,22 +177,22 @@ def _cut_from_outcomes(lp, graph, buffers, worker, count, stage, node, state, re
     )
     states = len(state)
     for component in range(states):
-        record[RECORD_HEADER_WORDS + component] = 0.0
+        record[CUT_SLOPES + component] = 0.0
     intercept = -penalty
     for outcome in range(count):
         at_origin = buffers.cut_value[worker, outcome]
         for component in range(states):
             slope = buffers.slope[worker, outcome, component]
             at_origin -= slope * state[component]
-            record[RECORD_HEADER_WORDS + component] += weights[outcome] * slope
+            record[CUT_SLOPES + component] += weights[outcome] * slope
         intercept += weights[outcome] * at_origin
     if lp.rounding > 0.0:
         size = abs(intercept)
         for component in range(states):
             extent = max(abs(lp.state_least[node, component]), abs(lp.state_most[node, component]))
-            size += abs(record[RECORD_HEADER_WORDS + component]) * extent
+            size += abs(record[CUT_SLOPES + component]) * extent
         intercept -= lp.rounding * size
-    record[RECORD_INTERCEPT] = intercept
+    record[CUT_INTERCEPT] = intercept
 
 
 @inner_kernel
@@ -224,15 +228,18 @@ def _solve_successors(lp, graph, pool, work, basis, buffers, worker, node, own_p
 def _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, worker):
     """Make the cuts of this rank's trial points of ``stage``."""
     own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
-    while own_pass < len(buffers.cost_own):
+    while own_pass < len(buffers.pass_own):
         if makes_cut(buffers, stage, first_pass + own_pass):
-            node = buffers.node_all[stage, first_pass + own_pass]
-            state = buffers.state_own[stage, own_pass]
+            node = buffers.node_all[first_pass + own_pass, stage]
+            state = outgoing_of(
+                buffers.pass_own, buffers.node_all.shape[1], len(buffers.initial_state), own_pass, stage
+            )
             status, count = _solve_successors(
                 lp, graph, pool, work, basis, buffers, worker, node, own_pass, state
             )
             if status == OK:
-                record = buffers.cut_own[own_pass]
+                row = buffers.cut_row[first_pass + own_pass] - buffers.cut_row[first_pass]
+                record = buffers.cut_own[row]
                 _cut_from_outcomes(lp, graph, buffers, worker, count, stage, node, state, record)
         own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
 

@@ -86,7 +86,7 @@ def _apart(phase, lp, graph, pool, work, basis, buffers, first_pass, stage):
 run_phase = _in_parallel if numba.config.DISABLE_JIT else _apart
 """Run one phase of an iteration over this rank's passes, one worker a thread.
 
-``PHASE_FORWARD`` fills ``state_own`` and ``cost_own``; ``PHASE_BACKWARD`` intercepts and slopes of
+``PHASE_FORWARD`` fills ``pass_own``; ``PHASE_BACKWARD`` intercepts and slopes of
 ``cut_own`` at the trial points of ``stage``; ``PHASE_LOWER_BOUND`` the lower bound in ``outcome`` (one
 worker). What fails is in ``failure``. One function serves all phases, because each parallel loop costs
 seconds of compilation.

@@ -9,8 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from cobre.lp.arrays import B8_2D, F64_2D, F64_3D, I32_2D, I64_1D, I64_2D
+from cobre.lp.arrays import B8_2D, CUT_INTERCEPT, CUT_SLOPES, F64_1D, F64_2D, F64_3D, I32_2D, I64_1D, I64_2D
 from cobre.native import array_struct, inner_kernel, monotonic_ns
+from cobre.rules.selection import METHODS
+from cobre.sddp.kernel.buffers import outgoing_of
+
+METHOD_CODES = {name: code for code, name in enumerate(METHODS)}
+"""Numbers of the methods in kernels."""
 
 # Columns of SelectionArrays.report.
 POPULATED = 0
@@ -26,9 +31,9 @@ class SelectionArrays(NamedTuple):
 
     Attributes
     ----------
-    intercept, slope, num_cuts, iteration, active, version
+    record, num_cuts, iteration, active, version
         Of the cut pool.
-    stage_start, state_all, node_all, leader_all
+    stage_start, pass_all, node_all, leader_all
         Of graph and buffers: nodes of each stage, trial points of the iteration.
     visited, visited_node, num_visited
         float64[T, S, n], int64[T, S], int64[T]: trial points of all iterations; S = 0 unless needed.
@@ -39,7 +44,9 @@ class SelectionArrays(NamedTuple):
     witness
         int64[N, C]: a visited state that kept the cut last time, or -1.
     keep
-        bool[N, C]: scratch.
+        bool[N, C]: whether the method keeps a cut.
+    parameters
+        float64: of the method, if it has any besides the tolerance.
     last_active, times_active
         int64[N, C]: when a cut was active last, and at how many trial points; C = 0 without a cap.
     value
@@ -48,14 +55,13 @@ class SelectionArrays(NamedTuple):
         int64[T, fields]: what was done, for Python.
     """
 
-    intercept: F64_2D
-    slope: F64_3D
+    record: F64_3D
     num_cuts: I64_1D
     iteration: I32_2D
     active: B8_2D
     version: I64_1D
     stage_start: I64_1D
-    state_all: F64_3D
+    pass_all: F64_2D
     node_all: I64_2D
     leader_all: I64_2D
     visited: F64_3D
@@ -67,6 +73,7 @@ class SelectionArrays(NamedTuple):
     known_cuts: I64_1D
     witness: I64_2D
     keep: B8_2D
+    parameters: F64_1D
     last_active: I64_2D
     times_active: I64_2D
     value: F64_2D
@@ -77,12 +84,18 @@ _SelectionStruct = array_struct(SelectionArrays)
 
 
 @inner_kernel
-def _height(intercept, slope, state):
+def _height(record, state):
     """Value of a cut at a state."""
-    total = intercept
+    total = record[CUT_INTERCEPT]
     for component in range(len(state)):
-        total += slope[component] * state[component]
+        total += record[CUT_SLOPES + component] * state[component]
     return total
+
+
+@inner_kernel
+def _trial_state(cuts, forward_pass, stage):
+    stages, components = cuts.node_all.shape[1], cuts.visited.shape[2]
+    return outgoing_of(cuts.pass_all, stages, components, forward_pass, stage)
 
 
 @inner_kernel
@@ -90,28 +103,29 @@ def _record_states(cuts, stage):
     """Remember the trial points of this iteration, each once."""
     if cuts.visited.shape[1] == 0:
         return
-    for forward_pass in range(cuts.state_all.shape[1]):
-        if cuts.leader_all[stage, forward_pass] != forward_pass:
+    for forward_pass in range(len(cuts.pass_all)):
+        if cuts.leader_all[forward_pass, stage] != forward_pass:
             continue
         place = cuts.num_visited[stage]
-        cuts.visited_node[stage, place] = cuts.node_all[stage, forward_pass]
-        for component in range(cuts.visited.shape[2]):
-            cuts.visited[stage, place, component] = cuts.state_all[stage, forward_pass, component]
+        cuts.visited_node[stage, place] = cuts.node_all[forward_pass, stage]
+        state = _trial_state(cuts, forward_pass, stage)
+        for component in range(len(state)):
+            cuts.visited[stage, place, component] = state[component]
         cuts.num_visited[stage] = place + 1
 
 
 @inner_kernel
 def _count_activity(cuts, stage, iteration, tolerance):
     """Note which cuts are the highest, or nearly so, at the trial points of this iteration."""
-    for forward_pass in range(cuts.state_all.shape[1]):
-        if cuts.leader_all[stage, forward_pass] != forward_pass:
+    for forward_pass in range(len(cuts.pass_all)):
+        if cuts.leader_all[forward_pass, stage] != forward_pass:
             continue
-        node = cuts.node_all[stage, forward_pass]
-        state = cuts.state_all[stage, forward_pass]
+        node = cuts.node_all[forward_pass, stage]
+        state = _trial_state(cuts, forward_pass, stage)
         best = -np.inf
         for slot in range(cuts.num_cuts[node]):
             if cuts.active[node, slot]:
-                height = _height(cuts.intercept[node, slot], cuts.slope[node, slot], state)
+                height = _height(cuts.record[node, slot], state)
                 cuts.value[stage, slot] = height
                 best = max(best, height)
         for slot in range(cuts.num_cuts[node]):
@@ -132,9 +146,7 @@ def _update_best(cuts, stage):
             cuts.holder[stage, place] = -1
         for slot in range(first, cuts.num_cuts[node]):
             if cuts.active[node, slot]:
-                height = _height(
-                    cuts.intercept[node, slot], cuts.slope[node, slot], cuts.visited[stage, place]
-                )
+                height = _height(cuts.record[node, slot], cuts.visited[stage, place])
                 cuts.best[stage, place] = max(cuts.best[stage, place], height)
     cuts.known_states[stage] = cuts.num_visited[stage]
     for node in range(cuts.stage_start[stage], cuts.stage_start[stage + 1]):
@@ -144,51 +156,30 @@ def _update_best(cuts, stage):
 @inner_kernel
 def _comes_close(cuts, stage, place, slot, tolerance):
     node = cuts.visited_node[stage, place]
-    height = _height(cuts.intercept[node, slot], cuts.slope[node, slot], cuts.visited[stage, place])
+    height = _height(cuts.record[node, slot], cuts.visited[stage, place])
     return height >= cuts.best[stage, place] - tolerance
 
 
-@inner_kernel
-def _keep_oldest(cuts, stage, tolerance):
-    """Mark the oldest cut that comes close at each visited state.
+def _either(code, mark, others):
+    @inner_kernel
+    def mark_cuts(method, cuts, stage, tolerance):
+        if method == code:
+            mark(cuts, stage, tolerance, cuts.parameters)
+        else:
+            others(method, cuts, stage, tolerance)
 
-    As the best rises, fewer of the old cuts come close: the search goes on where it ended last time.
-    """
-    for node in range(cuts.stage_start[stage], cuts.stage_start[stage + 1]):
-        for slot in range(cuts.num_cuts[node]):
-            cuts.keep[node, slot] = False
-    for place in range(cuts.num_visited[stage]):
-        node = cuts.visited_node[stage, place]
-        slot = max(cuts.holder[stage, place], 0)
-        while slot < cuts.num_cuts[node] and not (
-            cuts.active[node, slot] and _comes_close(cuts, stage, place, slot, tolerance)
-        ):
-            slot += 1
-        if slot < cuts.num_cuts[node]:
-            cuts.holder[stage, place] = slot
-            cuts.keep[node, slot] = True
+    return mark_cuts
 
 
 @inner_kernel
-def _keep_close(cuts, stage, tolerance):
-    """Mark every active cut that comes close at some visited state."""
-    for node in range(cuts.stage_start[stage], cuts.stage_start[stage + 1]):
-        for slot in range(cuts.num_cuts[node]):
-            cuts.keep[node, slot] = False
-            if not cuts.active[node, slot]:
-                continue
-            place = cuts.witness[node, slot]
-            if place >= 0 and _comes_close(cuts, stage, place, slot, tolerance):
-                cuts.keep[node, slot] = True
-                continue
-            cuts.witness[node, slot] = -1
-            for place in range(cuts.num_visited[stage]):
-                if cuts.visited_node[stage, place] == node and _comes_close(
-                    cuts, stage, place, slot, tolerance
-                ):
-                    cuts.keep[node, slot] = True
-                    cuts.witness[node, slot] = place
-                    break
+def _none_of_them(method, cuts, stage, tolerance):
+    raise ValueError("no such method of cut selection")
+
+
+_mark_cuts = _none_of_them
+for _name, _code in METHOD_CODES.items():
+    if (_mark := METHODS[_name].mark) is not None:
+        _mark_cuts = _either(_code, inner_kernel(_mark(_comes_close)), _mark_cuts)
 
 
 @inner_kernel
@@ -248,7 +239,7 @@ def _evict(cuts, stage, iteration, cap):
 
 
 @inner_kernel
-def _select_stage(cuts, stage, iteration, is_due, oldest_only, tolerance, cap, activity_tolerance):
+def _select_stage(cuts, stage, iteration, is_due, method, tolerance, cap, activity_tolerance):
     start = monotonic_ns()
     report = cuts.report[stage]
     for field in range(len(report)):
@@ -262,10 +253,7 @@ def _select_stage(cuts, stage, iteration, is_due, oldest_only, tolerance, cap, a
         _count_activity(cuts, stage, iteration, activity_tolerance)
     if is_due:
         _update_best(cuts, stage)
-        if oldest_only:
-            _keep_oldest(cuts, stage, tolerance)
-        else:
-            _keep_close(cuts, stage, tolerance)
+        _mark_cuts(method, cuts, stage, tolerance)
         report[DEACTIVATED] = _deactivate(cuts, stage, iteration)
     if cap >= 0:
         report[EVICTED] = _evict(cuts, stage, iteration, cap)
@@ -273,15 +261,13 @@ def _select_stage(cuts, stage, iteration, is_due, oldest_only, tolerance, cap, a
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def _select_stages(cuts, iteration, is_due, oldest_only, tolerance, cap, activity_tolerance):
+def _select_stages(cuts, iteration, is_due, method, tolerance, cap, activity_tolerance):
     for stage in prange(1, len(cuts.stage_start) - 2):
-        _select_stage(
-            cuts, np.int64(stage), iteration, is_due, oldest_only, tolerance, cap, activity_tolerance
-        )
+        _select_stage(cuts, np.int64(stage), iteration, is_due, method, tolerance, cap, activity_tolerance)
 
 
 @njit(cache=True, nogil=True)
-def select_cuts(arrays, iteration, is_due, oldest_only, tolerance, cap, activity_tolerance):
+def select_cuts(arrays, iteration, is_due, method, tolerance, cap, activity_tolerance):
     """Remember the trial points of ``iteration`` (from 1) and choose the active cuts of all stages.
 
     Parameters
@@ -290,8 +276,8 @@ def select_cuts(arrays, iteration, is_due, oldest_only, tolerance, cap, activity
         :class:`SelectionArrays`.
     is_due
         Whether cuts are compared at the visited states now.
-    oldest_only
-        Whether only the oldest cut that comes close is kept for each state, or all of them.
+    method
+        How cuts are chosen then: one of ``METHOD_CODES``.
     tolerance
         What counts as close, $.
     cap
@@ -299,6 +285,4 @@ def select_cuts(arrays, iteration, is_due, oldest_only, tolerance, cap, activity
     activity_tolerance
         Distance below the highest cut at which a cut still counts as active, $.
     """
-    _select_stages(
-        _SelectionStruct(arrays), iteration, is_due, oldest_only, tolerance, cap, activity_tolerance
-    )
+    _select_stages(_SelectionStruct(arrays), iteration, is_due, method, tolerance, cap, activity_tolerance)

@@ -15,47 +15,87 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.comm import CommError, Communicator, ReduceOp
+from cobre.comm import CommError, Communicator
 from cobre.errors import CobreError, OutputError, Problem, SolverError, ValidationError
 
 _LONGEST_TEXT_BYTES = 1 << 20
+_WORD_BYTES = 8
 _LONGEST_SHORT_MESSAGE = 1000
+_LARGEST_PART_BYTES = 1 << 28
 _PLACE = ("stage", "iteration", "scenario", "opening", "solver_status")
 
 
 def gather_rows(comm: Communicator, row: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the equally long rows of all ranks, float64[ranks, columns]; collective."""
-    size, width = comm.size, len(row)
-    received = np.zeros(size * width)
-    comm.allgatherv(row, received, np.full(size, width, np.int64), np.arange(size, dtype=np.int64) * width)
-    return received.reshape(size, width)
+    return np.stack(gather_parts(comm, row, np.full(comm.size, len(row), np.int64)))
+
+
+def gather_parts(
+    comm: Communicator, part: NDArray[np.float64], lengths: NDArray[np.int64]
+) -> list[NDArray[np.float64]]:
+    """Return the parts of all ranks, whose lengths all of them know; collective.
+
+    One rank calls no communicator here and below: what it would compile for that costs seconds.
+    """
+    if comm.size == 1:
+        return [part]
+    ends = np.cumsum(lengths)
+    received = np.zeros(int(ends[-1]))
+    comm.allgatherv(part, received, lengths, ends - lengths)
+    return np.split(received, ends[:-1])
+
+
+def gather_bytes(
+    comm: Communicator, part: NDArray[np.uint8], lengths: NDArray[np.int64]
+) -> list[NDArray[np.uint8]]:
+    """Return the bytes of all ranks, whose lengths all of them know; collective.
+
+    They travel as float64 words: each element type would be compiled for each communicator.
+    """
+    words = -(-lengths // _WORD_BYTES)
+    own = np.zeros(int(words[comm.rank]) * _WORD_BYTES, np.uint8)
+    own[: len(part)] = part
+    received = gather_parts(comm, own.view(np.float64), words)
+    return [words.view(np.uint8)[:length] for words, length in zip(received, lengths, strict=True)]
 
 
 def largest(comm: Communicator, value: int) -> int:
     """Return the largest of the ranks' numbers; collective."""
-    received = np.zeros(1, np.int64)
-    comm.allreduce(np.array([value], np.int64), received, ReduceOp.MAX)
-    return int(received[0])
+    return int(gather_rows(comm, np.array([value], np.float64)).max())
 
 
 def gather_texts(comm: Communicator, text: str) -> list[str]:
     """Return the texts of all ranks, cut where they are too long; collective."""
-    size = comm.size
-    mine = text.encode()[:_LONGEST_TEXT_BYTES]
-    lengths = np.zeros(size, np.int64)
-    comm.allgatherv(np.array([len(mine)]), lengths, np.ones(size, np.int64), np.arange(size, dtype=np.int64))
-    if lengths.min() < 0 or lengths.max() > _LONGEST_TEXT_BYTES:
-        raise CobreError("MpiError", f"a rank announced a text of {int(lengths.max())} bytes")
-    starts = np.cumsum(lengths) - lengths
-    received = np.zeros(int(lengths.sum()), np.uint8)
-    comm.allgatherv(np.frombuffer(bytearray(mine), np.uint8), received, lengths, starts)
-    parts = (received[start : start + length] for start, length in zip(starts, lengths, strict=True))
+    mine = np.frombuffer(text.encode()[:_LONGEST_TEXT_BYTES], np.uint8)
+    lengths = gather_rows(comm, np.array([len(mine)], np.float64))[:, 0]
+    if not ((lengths >= 0) & (lengths <= _LONGEST_TEXT_BYTES)).all():
+        raise CobreError("MpiError", f"a rank announced a text of {lengths.max():.0f} bytes")
+    parts = gather_bytes(comm, mine, lengths.astype(np.int64))
     return [part.tobytes().decode(errors="replace") for part in parts]
 
 
 def text_of_root(comm: Communicator, text: str) -> str:
     """Return the text of rank 0; collective."""
     return gather_texts(comm, text if comm.rank == 0 else "")[0]
+
+
+def files_of_root(comm: Communicator, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files, by name, of rank 0; collective."""
+    if comm.size == 1:
+        return dict(files)
+    sizes: dict[str, int] = json.loads(text_of_root(comm, json.dumps({n: len(c) for n, c in files.items()})))
+    return {name: _bytes_of_root(comm, files.get(name, b""), size) for name, size in sizes.items()}
+
+
+def _bytes_of_root(comm: Communicator, content: bytes, size: int) -> bytes:
+    received = np.empty(size, np.uint8)
+    counts, starts = np.zeros(comm.size, np.int64), np.zeros(comm.size, np.int64)
+    for start in range(0, size, _LARGEST_PART_BYTES):
+        part = received[start : start + _LARGEST_PART_BYTES]
+        counts[0] = starts[1:] = len(part)
+        own = bytearray(content[start : start + len(part)]) if comm.rank == 0 else bytearray()
+        comm.allgatherv(np.frombuffer(own, np.uint8), part, counts, starts)
+    return received.tobytes()
 
 
 @contextmanager

@@ -40,17 +40,16 @@ def shared_cut_pool(
 ) -> SharedPool:
     """Make an empty pool, one copy for each host where its ranks can share memory; collective.
 
-    Every rank writes every cut that it receives to its place in the pool, as it would in a pool of its own:
-    all of them write the same bytes to the same place, and a rank reads only what it has written itself. So
-    no rank has to wait for another, and what it reads is right at any time. What is small is each rank's
-    own: the number of cuts, where they come from and which are active.
+    Cut records are gathered straight into it (:mod:`cobre.sddp.kernel.iteration`). Cuts that are loaded, and
+    those of a stage with several nodes, are written by every rank, the same bytes to the same place, so that
+    no rank has to wait for another. What is small is each rank's own: the number of cuts, where they come
+    from and which are active.
     """
     own = cut_pool(nodes, capacity, states, added_per_round, violation_tolerance)
     if largest(comm, comm.split_local().size) == 1:
         return SharedPool(own, None, ())
-    cuts = nodes * capacity
     try:
-        region = comm.create_shared_region(cuts * (1 + states), np.float64)
+        region = comm.create_shared_region(own.record.size, np.float64)
     except AllocationFailed as error:  # on all ranks
         problem = Problem(
             "OutOfMemory",
@@ -59,11 +58,8 @@ def shared_cut_pool(
             "give the host more shared memory (/dev/shm), or ask for fewer iterations",
         )
         return SharedPool(own, None, (problem,))
-    data = region.target
-    pool = own._replace(
-        intercept=data[:cuts].reshape(nodes, capacity), slope=data[cuts:].reshape(nodes, capacity, states)
-    )
-    return SharedPool(pool, region, ())
+    record = region.target.reshape(own.record.shape)
+    return SharedPool(own._replace(record=record, shared=1), region, ())
 
 
 def share_stage_lps(comm: Communicator, arrays: LpArrays) -> tuple[LpArrays, SharedRegion | None]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cobre.comm.contract import Communicator
 from cobre.comm.errors import CollectiveFailed
 from cobre.comm.launch import ask, launch
+from cobre.comm.registry import find_backend, launchable_backends
 from cobre.errors import CobreError, WorkerError
 from cobre.sddp.ranks.cpus import rank_environment
 from cobre.stop_signals import watched_signals
@@ -23,30 +24,32 @@ AFTER_A_LOSS: Final = (
 )
 """What to do when training has lost a rank."""
 
-_BACKENDS = ("auto", "shm", "tcp")
+_DEFAULT: Final = "shm"
 
 
-def check_backend(backend: str) -> None:
-    """Refuse a backend whose ranks cannot be started from here.
+def check_backend(backend: str) -> str:
+    """Return the backend that ranks are started with; refuse one whose ranks cannot be started from here.
 
     Raises
     ------
     CobreError
         Kind ``IncompatibleSettings``.
     """
-    if backend not in _BACKENDS:
+    name = _DEFAULT if backend == "auto" else backend
+    described = find_backend(name)
+    if described.transport is None:
+        usable = launchable_backends()
         raise CobreError(
             "IncompatibleSettings",
             f"ranks that talk by {backend!r} cannot be started from here",
-            {"setting": "backend", "requested_value": backend, "available_backends": list(_BACKENDS)},
-            "use shm or tcp; an MPI job is started by mpiexec"
-            if backend == "mpi"
-            else "use shm or tcp, or one rank",
+            {"setting": "backend", "requested_value": backend, "available_backends": list(usable)},
+            f"use {' or '.join(usable)}; {described.how_to_start}",
         )
+    return name
 
 
 def train_on_ranks(
-    plan: TrainingPlan, *, backend: str = "auto", on_iteration: OnIteration | None = None
+    plan: TrainingPlan, *, backend: str = _DEFAULT, on_iteration: OnIteration | None = None
 ) -> TrainingResult:
     """Train a case on several new processes and return the result of rank 0.
 
@@ -56,7 +59,7 @@ def train_on_ranks(
     Parameters
     ----------
     backend
-        ``"shm"`` or ``"tcp"``; ``"auto"`` means shm.
+        One that :func:`check_backend` returns.
     on_iteration
         Called in this process; the ranks wait for what it returns, and stop if that is true.
 
@@ -65,11 +68,13 @@ def train_on_ranks(
     WorkerError
         When a rank fails; ``inner`` is what it raised.
     """
+    if plan.storage.opened is not None:  # of no use to the ranks, which get the plan without it
+        plan.storage.opened.release()
     try:
         results = launch(
             _train_rank,
             plan.ranks,
-            backend="shm" if backend == "auto" else backend,
+            backend=backend,
             args=(plan, on_iteration is not None),
             on_progress=None if on_iteration is None else lambda rank, record: on_iteration(record),
             environment=rank_environment(plan.threads),

@@ -1,16 +1,10 @@
 """Which cuts stay in the LPs.
 
 A selection goes through the stages from the second to the last but one; the cuts of the first stage, which
-the lower bound rests on, and those of the present iteration always stay. It compares cuts at the states that
-forward passes visited so far:
-
-- ``level1`` and ``domination`` keep a cut that comes within the tolerance of the highest one somewhere;
-- ``lml1`` keeps for each visited state the oldest cut that does.
-
-So the highest cut at any visited state is the same before and after. A cap on the number of cuts drops those
-that were active longest ago, then least often, then the oldest; a cut is active where it comes within the
-activity tolerance of the highest one at a trial point of the iteration. ``dynamic`` drops nothing: cuts older
-than a window enter an LP only where its solution violates them (:func:`cobre.lp.engine.solve_with_cuts`).
+the lower bound rests on, and those of the present iteration always stay. The method is one of
+:mod:`cobre.rules.selection`. A cap on the number of cuts drops those that were active longest ago, then least
+often, then the oldest; a cut is active where it comes within the activity tolerance of the highest one at a
+trial point of the iteration.
 
 Everything is computed from what all ranks have gathered, in the same way on each of them; threads take a
 stage each. What is kept between selections (``best``, ``holder``, ``witness``) saves work only: it is a
@@ -29,6 +23,7 @@ from numpy.typing import NDArray
 
 from cobre.case.model import CutSelection
 from cobre.lp.arrays import CutPool
+from cobre.rules.selection import METHODS
 from cobre.sddp.kernel.buffers import IterationBuffers
 from cobre.sddp.kernel.graph import GraphArrays
 from cobre.sddp.kernel.selection_kernels import (
@@ -36,6 +31,7 @@ from cobre.sddp.kernel.selection_kernels import (
     DEACTIVATED,
     ELAPSED_NS,
     EVICTED,
+    METHOD_CODES,
     POPULATED,
     REPORT_FIELDS,
     SelectionArrays,
@@ -43,7 +39,6 @@ from cobre.sddp.kernel.selection_kernels import (
 )
 from cobre.sddp.ranks.threads import kernel_lock
 
-_BY_STATE = ("level1", "lml1", "domination")
 _NS_PER_MS = 1.0e6
 
 
@@ -101,23 +96,23 @@ class CutSelector:
     ) -> None:
         self.options = options
         self.pool = pool
-        self.drops_cuts = options.method in _BY_STATE or options.max_active_per_stage is not None
+        self.method = METHODS.get(options.method)
+        self.marks_cuts = self.method is not None and self.method.mark is not None
+        self.drops_cuts = self.marks_cuts or options.max_active_per_stage is not None
         self.stages = len(graph.stage_start) - 1
         nodes, capacity, states = pool.slope.shape
-        passes = len(buffers.cost_all)
-        by_state = options.method in _BY_STATE
-        visited = iterations * passes if by_state else 0
-        slots = capacity if by_state else 0
+        passes = len(buffers.pass_all)
+        visited = iterations * passes if self.marks_cuts else 0
+        slots = capacity if self.marks_cuts else 0
         counted = capacity if options.max_active_per_stage is not None else 0
         self.arrays = SelectionArrays(
-            intercept=pool.intercept,
-            slope=pool.slope,
+            record=pool.record,
             num_cuts=pool.num_cuts,
             iteration=pool.iteration,
             active=pool.active,
             version=pool.version,
             stage_start=graph.stage_start,
-            state_all=buffers.state_all,
+            pass_all=buffers.pass_all,
             node_all=buffers.node_all,
             leader_all=buffers.leader_all,
             visited=np.zeros((self.stages, visited, states)),
@@ -129,6 +124,7 @@ class CutSelector:
             known_cuts=np.zeros(nodes, np.int64),
             witness=np.full((nodes, slots), -1, np.int64),
             keep=np.zeros((nodes, slots), np.bool_),
+            parameters=np.array(options.parameters, np.float64),
             last_active=np.zeros((nodes, counted), np.int64),
             times_active=np.zeros((nodes, counted), np.int64),
             value=np.zeros((self.stages, counted)),
@@ -143,16 +139,13 @@ class CutSelector:
     def prepare(self, iteration: int) -> None:
         """Choose the cuts that LPs start with in ``iteration`` (from 1)."""
         options, pool = self.options, self.pool
-        if options.method != "dynamic" or iteration < options.start_iteration:
+        loads = None if self.method is None else self.method.loads
+        if loads is None:
             return
-        recency = options.candidate_recency
         for node, count in enumerate(pool.num_cuts):
-            made_in = pool.iteration[node, :count]
-            first = int(np.searchsorted(made_in, iteration - options.seed_window))
-            candidate = 0 if recency is None else int(np.searchsorted(made_in, iteration - recency))
-            if (first, candidate) != (pool.first_loaded[node], pool.first_candidate[node]):
-                pool.first_loaded[node] = first
-                pool.first_candidate[node] = candidate
+            first_slots = loads(options, pool.iteration[node, :count], iteration)
+            if first_slots not in (None, (pool.first_loaded[node], pool.first_candidate[node])):
+                pool.first_loaded[node], pool.first_candidate[node] = first_slots
                 pool.version[node] += 1
 
     def select(self, iteration: int) -> tuple[SelectionRecord, ...]:
@@ -213,7 +206,7 @@ class CutSelector:
         arrays.num_visited[:] = memory["selection_num_visited"]
 
     def _is_due(self, iteration: int) -> bool:
-        return self.options.method in _BY_STATE and iteration % self.options.check_frequency == 0
+        return self.marks_cuts and iteration % self.options.check_frequency == 0
 
     def _arguments(self, iteration: int) -> tuple[Any, ...]:
         options = self.options
@@ -222,7 +215,7 @@ class CutSelector:
             self.arrays,
             iteration,
             self._is_due(iteration),
-            options.method == "lml1",
+            METHOD_CODES.get(options.method, -1),
             options.tolerance,
             -1 if cap is None else cap,
             options.activity_tolerance,

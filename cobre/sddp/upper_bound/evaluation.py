@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 
 from cobre.comm import Communicator
 from cobre.lp import StageTemplate
-from cobre.policy_files import BoundaryCuts
+from cobre.policy.boundary import BoundaryCuts
+from cobre.policy.visited import VisitedStates
 from cobre.sddp.kernel.graph import GraphArrays
 from cobre.sddp.kernel.risk import weigh_outcomes
 from cobre.sddp.ranks.partition import block_of
 from cobre.sddp.upper_bound.inner_lp import InnerLp, inner_lp, last_lp
 from cobre.sddp.upper_bound.prices import StatePrices, state_prices
 from cobre.sddp.upper_bound.vertices import vertices_of
-from cobre.sddp.visited import VisitedStates
 
 FloatArray = NDArray[np.float64]
 

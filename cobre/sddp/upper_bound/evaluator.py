@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from cobre.case.model import UpperBoundOptions
 from cobre.comm import Communicator
 from cobre.lp import StageTemplate
-from cobre.policy_files import BoundaryCuts
+from cobre.policy.boundary import BoundaryCuts
+from cobre.policy.visited import VisitedStates
 from cobre.sddp.kernel.graph import GraphArrays
 from cobre.sddp.upper_bound.evaluation import RiskValue, UpperBoundResult, upper_bound
 from cobre.sddp.upper_bound.prices import StatePrices, state_prices
-from cobre.sddp.visited import VisitedStates
 
 
 class UpperBoundEvaluator:

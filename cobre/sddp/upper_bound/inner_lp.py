@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cobre.lp import StageTemplate
 from cobre.lp.highs import SMALLEST_COEFFICIENT, Basis, HighsModel
-from cobre.policy_files import BoundaryCuts
+from cobre.policy.boundary import BoundaryCuts
 from cobre.sddp.upper_bound.appending import Entries, appended
 
 FloatArray = NDArray[np.float64]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from cobre.lp import StageTemplate
 from cobre.lp.highs import HighsModel
-from cobre.policy_files import BoundaryCuts
+from cobre.policy.boundary import BoundaryCuts
 from cobre.sddp.kernel.graph import GraphArrays
 from cobre.sddp.upper_bound.appending import Entries, appended, state_matrix
 

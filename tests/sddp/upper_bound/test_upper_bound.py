@@ -9,10 +9,10 @@ from upper_bound_ranks import bound_of
 from cobre.case.model import Case, RiskMeasure, UpperBoundOptions
 from cobre.comm.launch import launch
 from cobre.lp import StateLayout, build_templates
+from cobre.policy.visited import VisitedStates
 from cobre.sddp import train
 from cobre.sddp.kernel.graph import graph_arrays
 from cobre.sddp.upper_bound import UpperBoundEvaluator, UpperBoundResult, study_risk, upper_bound
-from cobre.sddp.visited import VisitedStates
 from cobre.stochastic import build_opening_tree
 
 

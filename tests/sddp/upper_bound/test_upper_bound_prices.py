@@ -7,7 +7,7 @@ from builders.studies import cascade_study, with_training
 from cobre.case.model import HYDRO_PENALTIES, Case
 from cobre.lp import StateLayout, build_templates, scale_templates
 from cobre.lp.highs import HighsModel
-from cobre.policy_files import BoundaryCuts
+from cobre.policy.boundary import BoundaryCuts
 from cobre.sddp.kernel.graph import graph_arrays
 from cobre.sddp.upper_bound import StatePrices, state_prices
 from cobre.stochastic import build_opening_tree

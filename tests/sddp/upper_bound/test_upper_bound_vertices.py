@@ -3,8 +3,8 @@ import pytest
 from builders.studies import cascade_study
 
 from cobre.lp import StateLayout, build_templates
+from cobre.policy.visited import VisitedStates
 from cobre.sddp.upper_bound.vertices import chosen_states, vertices_of
-from cobre.sddp.visited import VisitedStates
 from cobre.stochastic import build_opening_tree
 
 INF = np.inf

@@ -9,9 +9,9 @@ import numpy as np
 
 from cobre.comm import Communicator
 from cobre.lp import StateLayout, build_templates
+from cobre.policy.visited import VisitedStates
 from cobre.sddp.kernel.graph import graph_arrays
 from cobre.sddp.upper_bound import upper_bound
-from cobre.sddp.visited import VisitedStates
 from cobre.stochastic import build_opening_tree
 
 

@@ -8,17 +8,21 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from cobre.case.format.schema.base import (
+from cobre.fields import (
     Count,
     FormatModel,
     Int64,
     NonNegative,
+    OneOf,
     Positive,
     PositiveCount,
     RootModel,
     SampleCount,
     unsupported,
 )
+from cobre.rules.contracts import CutMethodEntry, StoppingRule
+from cobre.rules.selection import CUT_METHODS
+from cobre.rules.stopping import RULES
 
 Scheme = Literal["in_sample", "out_of_sample", "external"]
 InflowScheme = Literal["in_sample", "out_of_sample", "external", "historical"]
@@ -38,71 +42,6 @@ class EnumeratedTraining(FormatModel):
 
     method: Literal["enumerated"]
     """Names this form."""
-
-
-class IterationLimit(FormatModel):
-    """Stop after so many iterations."""
-
-    type: Literal["iteration_limit"]
-    """Names this rule."""
-    limit: PositiveCount
-    """Iterations."""
-
-
-class TimeLimit(FormatModel):
-    """Stop after so many seconds."""
-
-    type: Literal["time_limit"]
-    """Names this rule."""
-    seconds: Positive
-    """Seconds since training started."""
-
-
-class BoundStalling(FormatModel):
-    """Stop when the lower bound hardly moves."""
-
-    type: Literal["bound_stalling"]
-    """Names this rule."""
-    iterations: PositiveCount
-    """Length of the window, in iterations: its first and last bound are compared; 1 counts as 2."""
-    tolerance: NonNegative
-    """Relative improvement of the lower bound over the window below which training stops."""
-
-
-class Gap(FormatModel):
-    """Stop when upper and lower bound are close."""
-
-    type: Literal["gap"]
-    """Names this rule."""
-    tolerance: NonNegative | None = None
-    """Absolute gap, $."""
-    relative_tolerance: NonNegative | None = None
-    """Gap relative to the upper bound, %; with both tolerances one of them is enough."""
-    bound: Literal["deterministic", "statistical"] | None = None
-    """``statistical`` takes the upper end of the 95 % confidence interval of sampled passes;
-    ``deterministic``, which needs enumerated passes, unless given."""
-
-
-class SimulationStopping(FormatModel):
-    """Stop when the lower bound and the mean costs of the stages in forward passes are stable."""
-
-    type: Literal["simulation"]
-    """Names this rule."""
-    replications: SampleCount
-    """Trajectories of one evaluation: forward passes of as many of the latest iterations as it takes."""
-    period: PositiveCount
-    """Iterations between two evaluations."""
-    bound_window: PositiveCount
-    """Iterations over which the lower bound must be stable, as in ``bound_stalling``."""
-    distance_tol: NonNegative
-    """Largest distance between two evaluations: root of the summed squares of relative moves by stage."""
-    bound_tol: NonNegative
-    """Largest relative move of the lower bound over the window."""
-
-
-StoppingRule = Annotated[
-    IterationLimit | TimeLimit | BoundStalling | Gap | SimulationStopping, Field(discriminator="type")
-]
 
 
 class ClassSource(FormatModel):
@@ -156,59 +95,6 @@ class TrainingScenarioSource(SimulationScenarioSource):
     """Openings of the backward pass; generated unless given."""
 
 
-class Level1(FormatModel):
-    """Keep cuts that are (nearly) highest at some visited state."""
-
-    method: Literal["level1"]
-    """Names this form."""
-    check_frequency: PositiveCount | None = None
-    """Iterations between two selections; 5 unless given."""
-    tie_tolerance: NonNegative | None = None
-    """Distance below the highest cut that counts as a tie, $; 1e-10 unless given."""
-
-
-class LimitedMemoryLevel1(FormatModel):
-    """Keep the oldest of the highest cuts at each visited state."""
-
-    method: Literal["lml1"]
-    """Names this form."""
-    check_frequency: PositiveCount | None = None
-    """Iterations between two selections; 5 unless given."""
-    tie_tolerance: NonNegative | None = None
-    """Distance below the highest cut that counts as a tie, $; 1e-10 unless given."""
-
-
-class Domination(FormatModel):
-    """Drop cuts that others dominate."""
-
-    method: Literal["domination"]
-    """Names this form."""
-    check_frequency: PositiveCount | None = None
-    """Iterations between two selections; 5 unless given."""
-    domination_tolerance: NonNegative
-    """Distance below the highest cut at which a cut is dominated, $."""
-
-
-class Dynamic(FormatModel):
-    """Add cuts to the LPs as they are violated."""
-
-    method: Literal["dynamic"]
-    """Names this form."""
-    start_iteration: PositiveCount | None = None
-    """First iteration with this method; 2 unless given."""
-    seed_window: Count | None = None
-    """Latest iterations whose cuts an LP starts with; 5 unless given."""
-    candidate_recency: PositiveCount | None = None
-    """Latest iterations whose cuts are candidates; all unless given."""
-    max_added_per_round: PositiveCount | None = None
-    """Most cuts added at once; 10 unless given."""
-    violation_tolerance: Positive | None = None
-    """Violation from which a cut is added, $; 1e-10 unless given."""
-
-
-CutMethod = Annotated[Level1 | LimitedMemoryLevel1 | Domination | Dynamic, Field(discriminator="method")]
-
-
 class CutSelection(FormatModel):
     """Which cuts stay in the LPs."""
 
@@ -216,7 +102,7 @@ class CutSelection(FormatModel):
     """Distance below the highest cut at which a cut counts as active, $; 0 unless given."""
     max_active_per_stage: Count | None = None
     """Most cuts in the LP of a stage, those of the present iteration aside; unlimited unless given."""
-    selection: CutMethod | None = None
+    selection: Annotated[CutMethodEntry, OneOf(CUT_METHODS, "method")] | None = None
     """How cuts are chosen; all of them unless given."""
 
 
@@ -294,7 +180,7 @@ class Training(FormatModel):
     """Seed of the opening tree, taken without its sign; 42 unless given."""
     selection: Annotated[SampledTraining | EnumeratedTraining, Field(discriminator="method")]
     """Which forward passes an iteration has."""
-    stopping_rules: list[StoppingRule]
+    stopping_rules: list[Annotated[StoppingRule, OneOf(RULES, "type")]]
     """When to stop; at least one iteration limit."""
     stopping_mode: Literal["any", "all"] | None = None
     """Whether one rule is enough or all must agree; the largest iteration limit caps in any case."""

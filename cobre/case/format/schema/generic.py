@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from cobre.case.format.schema.base import FormatModel, Id, RootModel
+from cobre.fields import FormatModel, Id, RootModel
 
 
 class SlackEntry(FormatModel):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cobre.case.format.schema.base import Count, FormatModel, Hours, Id, IsoDate, NonNegative, RootModel
+from cobre.fields import Count, FormatModel, Hours, Id, IsoDate, NonNegative, RootModel
 
 
 class StorageEntry(FormatModel):

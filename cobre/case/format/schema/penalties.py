@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cobre.case.format.schema.base import FormatModel, NonNegative, Positive, RootModel
+from cobre.fields import FormatModel, NonNegative, Positive, RootModel
 
 
 class DeficitSegmentEntry(FormatModel):

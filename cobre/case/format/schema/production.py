@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from cobre.case.format.schema.base import FormatModel, Id, NonNegative, Positive, PositiveCount, RootModel
+from cobre.fields import FormatModel, Id, NonNegative, Positive, PositiveCount, RootModel
 
 ModelName = Literal["constant_productivity", "linearized_head", "fpha"]
 Fraction = Annotated[float, Field(ge=0, le=1)]

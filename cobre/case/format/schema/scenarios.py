@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cobre.case.format.schema.base import FormatModel, Id, Positive, RootModel
+from cobre.fields import FormatModel, Id, Positive, RootModel
 
 
 class BlockFactor(FormatModel):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
-from cobre.case.format.schema.base import (
+from cobre.case.format.schema.risk import RiskField
+from cobre.fields import (
     FormatModel,
     Hours,
     Id,
     IsoDate,
     NonNegative,
-    Positive,
     RootModel,
     SampleCount,
     unsupported,
@@ -23,9 +20,6 @@ from cobre.case.format.schema.base import (
 
 DiscountOverride = Annotated[float, Field(gt=-1)]
 """An annual rate; -1 or less has no discount factor."""
-
-_WEIGHT_SLACK = 1e-6
-"""How far the weights of a risk measure may be from a sum of 1."""
 
 Month = Annotated[int, Field(ge=1, le=12)]
 Day = Annotated[int, Field(ge=1, le=31)]
@@ -61,137 +55,6 @@ class StateVariables(FormatModel):
     # Without an autoregressive inflow model there is no lag to carry, so both values mean the same.
     inflow_lags: bool | None = None
     """false unless given."""
-
-
-class CvarParameters(FormatModel):
-    """``(1 - lambda) * expectation + lambda * CVaR`` of the worst share ``alpha``."""
-
-    alpha: Annotated[float, Field(gt=0, le=1)]
-    """Share of the worst outcomes."""
-    weight: Annotated[float, Field(ge=0, le=1, alias="lambda")]
-    """Weight of the CVaR."""
-
-
-class EntropicParameters(FormatModel):
-    """``log(E[exp(gamma Z)]) / gamma``."""
-
-    gamma: Positive
-    """Aversion to risk, 1/$."""
-
-
-def _check_weights(value: list[float]) -> list[float]:
-    if any(after > before for before, after in itertools.pairwise(value)):
-        raise PydanticCustomError(
-            "risk_weights", "must not rise from the worst outcome to the best, or the measure is not coherent"
-        )
-    if abs(math.fsum(value) - 1.0) > _WEIGHT_SLACK:
-        raise PydanticCustomError("risk_weights", "must have the sum 1")
-    return value
-
-
-class RiskEntry(FormatModel):
-    """A risk measure other than the expectation: one of these, or none of them for the worst case."""
-
-    cvar: CvarParameters | None = None
-    """CVaR, mixed with the expectation."""
-    entropic: EntropicParameters | None = None
-    """The entropic measure."""
-    weights: Annotated[list[NonNegative], Field(min_length=1), AfterValidator(_check_weights)] | None = None
-    """How much each equal part of the probability counts, from the worst outcomes on; never rising, sum 1."""
-
-    @property
-    def is_expectation(self) -> bool:
-        """Whether the measure is the expectation after all."""
-        return self.cvar is not None and (self.cvar.weight == 0.0 or self.cvar.alpha == 1.0)
-
-
-def _check_risk_shape(value: Any) -> Any:
-    if value is None:
-        return None
-    if value == "expectation":
-        return RiskEntry(cvar=CvarParameters.model_validate({"alpha": 1.0, "lambda": 0.0}))
-    if value == "worst_case":
-        return RiskEntry()
-    shapes: dict[str, type] = {"cvar": dict, "entropic": dict, "weights": list}
-    if isinstance(value, dict) and len(value) == 1:
-        ((name, content),) = value.items()
-        if name in shapes and isinstance(content, shapes[name]):
-            return value
-    raise PydanticCustomError(
-        "risk_measure",
-        'must be "expectation", "worst_case", {"cvar": {"alpha": ..., "lambda": ...}}, '
-        '{"entropic": {"gamma": ...}} or {"weights": [...]}',
-    )
-
-
-def _risk_object(name: str, content: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {name: content},
-        "required": [name],
-        "additionalProperties": False,
-    }
-
-
-_RISK_SCHEMA = {
-    "anyOf": [
-        {"enum": ["expectation", "worst_case"]},
-        _risk_object(
-            "cvar",
-            {
-                "type": "object",
-                "description": "(1 - lambda) * expectation + lambda * CVaR of the worst share alpha.",
-                "properties": {
-                    "alpha": {
-                        "type": "number",
-                        "exclusiveMinimum": 0,
-                        "maximum": 1,
-                        "description": "Share of the worst outcomes.",
-                    },
-                    "lambda": {
-                        "type": "number",
-                        "minimum": 0,
-                        "maximum": 1,
-                        "description": "Weight of the CVaR.",
-                    },
-                },
-                "required": ["alpha", "lambda"],
-                "additionalProperties": False,
-            },
-        ),
-        _risk_object(
-            "entropic",
-            {
-                "type": "object",
-                "description": "log(E[exp(gamma Z)]) / gamma.",
-                "properties": {
-                    "gamma": {
-                        "type": "number",
-                        "exclusiveMinimum": 0,
-                        "description": "Aversion to risk, 1/$.",
-                    }
-                },
-                "required": ["gamma"],
-                "additionalProperties": False,
-            },
-        ),
-        _risk_object(
-            "weights",
-            {
-                "type": "array",
-                "description": "How much each equal part of the probability counts, from the worst outcomes "
-                "on; never rising, with the sum 1.",
-                "items": {"type": "number", "minimum": 0},
-                "minItems": 1,
-            },
-        ),
-        {"type": "null"},
-    ],
-    "description": "Expectation, worst case, a mix of expectation and CVaR, entropic or spectral measure.",
-}
-
-
-RiskField = Annotated[RiskEntry | None, BeforeValidator(_check_risk_shape), WithJsonSchema(_RISK_SCHEMA)]
 
 
 class StageEntry(FormatModel):

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from cobre.case.format.schema.base import (
+from cobre.case.format.schema.penalties import DeficitSegmentEntry, HydroPenaltyOverrides
+from cobre.fields import (
     FormatModel,
     Id,
     IsoDate,
@@ -16,7 +17,6 @@ from cobre.case.format.schema.base import (
     PositiveCount,
     RootModel,
 )
-from cobre.case.format.schema.penalties import DeficitSegmentEntry, HydroPenaltyOverrides
 
 
 class Entity(FormatModel):

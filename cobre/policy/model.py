@@ -1,0 +1,406 @@
+"""The one model of a policy, and of a checkpoint around it: what training makes, files hold and studies load.
+
+Objects check themselves when they are made, so what is written and what was read obey the same rules.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.policy.bases import StartingBases
+from cobre.policy.checks import require, require_array, require_unique
+from cobre.policy.digest import policy_digest
+from cobre.policy.evaluate import future_cost
+from cobre.policy.fingerprint import Fingerprint
+from cobre.policy.history import HistoryColumn, column_type
+from cobre.policy.matching import Interval, described
+from cobre.policy.visited import VisitedRows
+
+LowerBoundKind = Literal["bound", "estimate"]
+
+Column = NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}\Z")
+_LARGEST: Final = 2**63 - 1
+ARRAY_DTYPES: Final = frozenset(
+    np.dtype(name) for name in ("bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
+)
+"""Types that ``extra_arrays`` may have."""
+
+
+@dataclass(frozen=True)
+class StateEntry:
+    """One component of the state.
+
+    Attributes
+    ----------
+    kind
+        ``storage``, ``inflow_lag``, ``in_transit``, ``commitment``, or what a later version adds.
+    entity_id
+        Declared id of the plant; for water in transit the one that released it.
+    offset
+        Stages until it matters, or the lag, from 1; 0 for storage.
+    name
+        For people; takes no part in comparisons of policies.
+    """
+
+    kind: str
+    entity_id: int
+    offset: int
+    name: str
+
+    def __post_init__(self) -> None:
+        require(_NAME.match(self.kind), f"a state component has the impossible kind {self.kind!r}")
+        require(0 <= self.offset <= _LARGEST, f"{self.name}: offset {self.offset} is negative or too large")
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """What identifies the component."""
+        return self.kind, self.entity_id, self.offset
+
+    def __str__(self) -> str:
+        return described(*self.key)
+
+
+@dataclass(frozen=True)
+class NodeEntry:
+    """A node of the policy graph, on a chain a stage.
+
+    Attributes
+    ----------
+    id
+        Declared id of the node; on a chain the position of the stage.
+    stage_id, start_date, end_date
+        The node's stage; the cuts value states at the end date.
+    future_cost_floor
+        Bound on the future cost that holds without any cut, in $.
+    loaded_cuts
+        How many cuts came from another policy (boundary, warm start); they stand first.
+    """
+
+    id: int
+    stage_id: int
+    start_date: datetime.date
+    end_date: datetime.date
+    future_cost_floor: float
+    loaded_cuts: int = 0
+
+    def __post_init__(self) -> None:
+        require(self.start_date < self.end_date, f"node {self.id} ends on {self.end_date}, before it starts")
+        require(
+            self.future_cost_floor == self.future_cost_floor, f"node {self.id}: its cost floor is no number"
+        )
+        require(self.loaded_cuts >= 0, f"node {self.id}: loaded_cuts is {self.loaded_cuts}")
+
+
+@dataclass(frozen=True)
+class TransitionEntry:
+    """An edge of the policy graph, between ids of nodes."""
+
+    source_id: int
+    target_id: int
+    probability: float
+
+    def __post_init__(self) -> None:
+        require(0.0 <= self.probability <= 1.0, f"a transition has the probability {self.probability!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCuts:
+    """The cuts of one node, ``theta >= intercept + slope . state`` in $, by ascending slot.
+
+    Attributes
+    ----------
+    slot
+        int64[cuts]: place in the pool, a function of (iteration, forward pass) alone.
+    iteration, forward_pass
+        int64[cuts]: where a cut was made; iterations from 1, 0 for cuts that were loaded; passes from 0.
+    intercept, slopes
+        float64[cuts] and float64[cuts, states]; any number but NaN.
+    active
+        bool[cuts]: whether LPs use the cut.
+    activity
+        Further columns by cut, int64, float64 or bool: what cut selection remembers. All nodes
+        have the same ones.
+    """
+
+    slot: NDArray[np.int64]
+    iteration: NDArray[np.int64]
+    forward_pass: NDArray[np.int64]
+    intercept: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+    active: NDArray[np.bool_]
+    activity: Mapping[str, Column] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        count = len(self.slot)
+        require_array("slopes", self.slopes, np.float64, (count, self.slopes.shape[-1]))
+        for name in ("slot", "iteration", "forward_pass"):
+            require_array(name, getattr(self, name), np.int64, (count,))
+        require_array("intercept", self.intercept, np.float64, (count,))
+        require_array("active", self.active, np.bool_, (count,))
+        for name, values in self.activity.items():
+            require(_NAME.match(name), f"activity column {name!r}: names are lower-case words")
+            require(values.dtype in (np.int64, np.float64, np.bool_), f"{name} has type {values.dtype}")
+            require_array(name, values, values.dtype, (count,))
+        require(
+            count == 0 or (self.slot[0] >= 0 and bool((np.diff(self.slot) > 0).all())),
+            "slots of cuts do not ascend",
+        )
+        require(not np.isnan(self.intercept).any(), "an intercept of a cut is NaN")
+        require(not np.isnan(self.slopes).any(), "a slope of a cut is NaN")
+
+    def __len__(self) -> int:
+        return len(self.slot)
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """A trained policy: cuts of every node, and what they are cuts of; on a chain the nodes are the stages.
+
+    Attributes
+    ----------
+    components, nodes, transitions
+        State and policy graph; nodes ordered by stage, then by id.
+    cuts
+        One for each node.
+    is_chain
+        Whether there is one node for each stage and ids of nodes are positions.
+    forward_passes
+        Of one iteration.
+    seed
+        uint64: seed of the opening tree.
+    completed_iterations
+        Iterations that the cuts stand for.
+    lower_bounds, upper_bounds
+        float64[completed_iterations], $; bounds of each iteration.
+    lower_bound_kind
+        ``estimate`` where cuts may lie above the future cost.
+    fingerprint
+        Of the study, see :mod:`cobre.policy.fingerprint`; without topics where the study is not known.
+    cost_scale_factor
+        $ per unit of objective in the LPs; cuts do not depend on it.
+    started_from
+        Digest of the policy whose cuts training began with; ``None`` = it began without any.
+    """
+
+    components: tuple[StateEntry, ...]
+    nodes: tuple[NodeEntry, ...]
+    transitions: tuple[TransitionEntry, ...]
+    cuts: tuple[NodeCuts, ...]
+    is_chain: bool
+    forward_passes: int
+    seed: int
+    completed_iterations: int
+    lower_bounds: NDArray[np.float64]
+    upper_bounds: NDArray[np.float64]
+    fingerprint: Fingerprint = field(default_factory=lambda: Fingerprint({}))
+    cost_scale_factor: float = 1.0
+    started_from: str | None = None
+    lower_bound_kind: LowerBoundKind = "bound"
+
+    def __post_init__(self) -> None:
+        require(
+            self.lower_bound_kind in get_args(LowerBoundKind),
+            f"lower_bound_kind is {self.lower_bound_kind!r}",
+        )
+        require(self.nodes, "a policy without nodes")
+        require(len(self.cuts) == len(self.nodes), f"cuts of {len(self.cuts)} of {len(self.nodes)} nodes")
+        require_unique("node", [node.id for node in self.nodes])
+        require_unique("state component", [component.key for component in self.components])
+        require(1 <= self.forward_passes <= 2**32, f"forward_passes is {self.forward_passes}")
+        require(0 <= self.seed < 2**64, f"seed {self.seed} does not fit into 64 bits")
+        require(0 <= self.completed_iterations <= 2**32, f"iterations: {self.completed_iterations}")
+        require(
+            0.0 < self.cost_scale_factor < float("inf"), f"cost_scale_factor is {self.cost_scale_factor!r}"
+        )
+        known = {node.id for node in self.nodes}
+        for edge in self.transitions:
+            require({edge.source_id, edge.target_id} <= known, f"{edge} is between unknown nodes")
+        for name in ("lower_bounds", "upper_bounds"):
+            require_array(name, getattr(self, name), np.float64, (self.completed_iterations,))
+        names = list(self.cuts[0].activity)
+        for node, cuts in zip(self.nodes, self.cuts, strict=True):
+            self._check_cuts(node, cuts, names)
+
+    def _check_cuts(self, node: NodeEntry, cuts: NodeCuts, names: Sequence[str]) -> None:
+        where = f"node {node.id}"
+        states = len(self.components)
+        require(
+            cuts.slopes.shape[1] == states, f"{where}: slopes of {cuts.slopes.shape[1]} of {states} states"
+        )
+        require(list(cuts.activity) == names, f"{where} has other activity columns than the first node")
+        require(node.loaded_cuts <= len(cuts), f"{where}: {node.loaded_cuts} of {len(cuts)} cuts were loaded")
+        require(not cuts.iteration[: node.loaded_cuts].any(), f"{where}: a loaded cut has an iteration")
+        made, passes = cuts.iteration[node.loaded_cuts :], cuts.forward_pass
+        last = self.completed_iterations
+        require(
+            bool(((made >= 1) & (made <= last)).all()),
+            f"{where}: a cut is of an iteration outside 1 to {last}",
+        )
+        require(
+            bool(((passes >= 0) & (passes < self.forward_passes)).all()),
+            f"{where}: a cut is of a forward pass outside 0 to {self.forward_passes - 1}",
+        )
+
+    @property
+    def stage_ids(self) -> tuple[int, ...]:
+        """Declared id of each node's stage."""
+        return tuple(node.stage_id for node in self.nodes)
+
+    @property
+    def node_ids(self) -> tuple[int, ...] | None:
+        """Declared ids of the nodes; ``None`` on a chain."""
+        return None if self.is_chain else tuple(node.id for node in self.nodes)
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Name of each state component; storages are in hm3."""
+        return tuple(component.name for component in self.components)
+
+    @property
+    def intercepts(self) -> tuple[NDArray[np.float64], ...]:
+        """Of each node float64[cuts], $."""
+        return tuple(cuts.intercept for cuts in self.cuts)
+
+    @property
+    def slopes(self) -> tuple[NDArray[np.float64], ...]:
+        """Of each node float64[cuts, states], $ per unit of each component."""
+        return tuple(cuts.slopes for cuts in self.cuts)
+
+    @property
+    def iterations(self) -> tuple[NDArray[np.int64], ...]:
+        """Of each node int64[cuts]: the iteration that made each cut, from 1; 0 is another policy."""
+        return tuple(cuts.iteration for cuts in self.cuts)
+
+    @property
+    def passes(self) -> tuple[NDArray[np.int64], ...]:
+        """Of each node int64[cuts]: the forward pass that made each cut, from 0."""
+        return tuple(cuts.forward_pass for cuts in self.cuts)
+
+    @property
+    def active(self) -> tuple[NDArray[np.bool_], ...]:
+        """Of each node bool[cuts]: whether cut selection left it in the LPs; other cuts are valid, too."""
+        return tuple(cuts.active for cuts in self.cuts)
+
+    @property
+    def future_cost_floor(self) -> tuple[float, ...]:
+        """Of each node the bound on the future cost that holds without any cut, $."""
+        return tuple(node.future_cost_floor for node in self.nodes)
+
+    @property
+    def boundary_cuts(self) -> int:
+        """How many cuts at each node of the last stage came from another policy; they stand first."""
+        return self.nodes[-1].loaded_cuts
+
+    def evaluate(self, stage: int, state: NDArray[np.float64]) -> float:
+        """Return the future cost ($) that the cuts of a stage give at the state it leaves behind.
+
+        Parameters
+        ----------
+        stage
+            Position of the stage, from 0; with a policy graph of the node.
+        state
+            A number for each component, in the order of ``state_names``.
+
+        Raises
+        ------
+        ValidationError
+            When the policy has no such stage, or the state has not one number for each component.
+        """
+        return future_cost(self, stage, state)
+
+    def valuation(self, node: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return intercepts ($) and slopes of a node's active cuts, the floor of its future cost behind them.
+
+        Where no cut is active there is no floor either: nothing is known of the states that it values.
+        """
+        cuts, floor = self.cuts[node], self.nodes[node].future_cost_floor
+        intercepts, slopes = cuts.intercept[cuts.active], cuts.slopes[cuts.active]
+        if len(intercepts) and np.isfinite(floor):
+            intercepts = np.append(intercepts, floor)
+            slopes = np.vstack([slopes, np.zeros((1, slopes.shape[1]))])
+        return intercepts, slopes
+
+    def __repr__(self) -> str:
+        cuts = sum(len(part) for part in self.cuts)
+        return f"Policy({len(self.nodes)} nodes, {len(self.components)} state components, {cuts} cuts)"
+
+    def stage_days(self) -> list[Interval]:
+        """Return first day, and day after the last, of each stage, in their order."""
+        return sorted({(node.start_date, node.end_date) for node in self.nodes})
+
+    def sha256(self) -> str:
+        """Return a digest over every bit of every cut, and over which of them are active."""
+        return policy_digest(
+            stage_ids=self.stage_ids,
+            node_ids=self.node_ids,
+            states=len(self.components),
+            forward_passes=self.forward_passes,
+            intercepts=self.intercepts,
+            slopes=self.slopes,
+            active=self.active,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CheckpointData:
+    """All that training needs to go on as if it had never stopped.
+
+    Attributes
+    ----------
+    policy
+        The cuts so far.
+    history
+        One column for each field of the iterations' records, one row for each iteration; see
+        :func:`cobre.policy.history.history_columns`.
+    bases
+        Starting bases; without them training goes on validly, but degenerate LPs may end in other vertices.
+    states
+        Visited states, where they are kept.
+    extra_arrays
+        Named arrays of other parts of training; types in :data:`ARRAY_DTYPES`.
+    checkpointing
+        Options of checkpoints that were given in place of the case's, so that a resumed run goes on with
+        them: fields of :class:`cobre.case.model.CheckpointOptions`, and ``keep_last``.
+    """
+
+    policy: Policy
+    history: Mapping[str, HistoryColumn] = field(default_factory=dict)
+    bases: StartingBases | None = None
+    states: VisitedRows | None = None
+    extra_arrays: Mapping[str, NDArray[np.generic]] = field(default_factory=dict)
+    checkpointing: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rows = self.policy.completed_iterations
+        for name, column in self.history.items():
+            require(_NAME.match(name), f"history column {name!r}: names are lower-case words")
+            require(
+                len(column) == rows, f"history column {name} has {len(column)} rows for {rows} iterations"
+            )
+            column_type(column)
+        for name, array in self.extra_arrays.items():
+            require(_NAME.match(name), f"array {name!r}: names are lower-case words")
+            require(array.dtype in ARRAY_DTYPES, f"array {name} has type {array.dtype}")
+        if self.bases is not None:
+            self.bases.check(self.policy.forward_passes, len(self.policy.nodes))
+        if self.states is not None:
+            self._check_states(self.states)
+
+    def _check_states(self, states: VisitedRows) -> None:
+        width, known = states.values.shape[1], len(self.policy.components)
+        require(width == known, f"visited states have {width} of {known} components")
+        if not len(states.iteration):
+            return
+        stages = len({node.stage_id for node in self.policy.nodes})
+        require(states.iteration.max() <= self.policy.completed_iterations, "a state is of a later iteration")
+        require(states.stage.max() < stages, "a visited state is of a stage that the policy does not have")
+        require(states.forward_pass.max() < self.policy.forward_passes, "a state is of an unknown pass")

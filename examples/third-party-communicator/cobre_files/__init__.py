@@ -1,0 +1,1 @@
+"""A communicator over files in a directory that all ranks can write to."""
