@@ -1,6 +1,7 @@
-"""Its place on the import path gives all tests the helper modules beside it.
+"""Its place on the import path gives all tests ``builders``, ``oracle`` and the modules beside it.
 
-A run that leaves a process or a segment behind fails at its end.
+A run that leaves a process or a segment behind fails at its end. Long sweeps run in part, the same part every
+time; ``--sweep`` runs them whole.
 """
 
 from __future__ import annotations
@@ -34,6 +35,23 @@ class _LeftoverCheck:
 def pytest_configure(config: pytest.Config) -> None:
     if sys.platform == "linux" and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_LeftoverCheck(), "leftovers")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--sweep", action="store_true", help="run long sweeps whole, not in part")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--sweep"):
+        left_out = [item for item in items if item.get_closest_marker("sweep")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("sweep")]
+
+
+@pytest.fixture
+def whole_sweep(request: pytest.FixtureRequest) -> bool:
+    """Whether a sweep inside a test runs whole."""
+    return bool(request.config.getoption("--sweep"))
 
 
 @pytest.fixture

@@ -7,15 +7,17 @@ costs are in $/MWh unless the name says otherwise, those of hydro plants as in
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from cobre.case.catalogue import EXTENSIONS
+from cobre.case.format.schema.system import Entity
 from cobre.case.model import (
     HYDRO_PENALTIES,
     AnticipatedDelivery,
@@ -100,8 +102,9 @@ def _entities(case: Case) -> dict[str, pa.Table]:
         "pumping_stations": _records(PumpingStation, case.pumping_stations),
         "contracts": _records(Contract, case.contracts),
         **{
-            name: pa.Table.from_pylist([item.model_dump() for item in items])
-            for name, items in case.extensions.items()
+            kind.attribute: _entries(kind.entry, items)
+            for kind in EXTENSIONS
+            if (items := case.extensions.get(kind.attribute))
         },
     }
 
@@ -149,6 +152,17 @@ def _records(kind: Any, items: Iterable[Any], **first: Sequence[int]) -> pa.Tabl
         if parts[0] in _TYPES:
             values = [getattr(item, field.name) for item in items]
             columns[field.name] = pa.array(values, _TYPES[parts[0]])
+    return pa.table(columns)
+
+
+def _entries(model: type[Entity], items: Sequence[Any]) -> pa.Table:
+    """Return entities of an extension as rows."""
+    columns = {}
+    for name, field in model.model_fields.items():
+        kinds = [part for part in get_args(field.annotation) or (field.annotation,) if part is not type(None)]
+        kind = get_args(kinds[0])[0] if get_args(kinds[0]) else kinds[0]
+        of = _TYPES["datetime.date" if kind is datetime.date else kind.__name__]
+        columns[name] = pa.array([getattr(item, name) for item in items], of)
     return pa.table(columns)
 
 

@@ -175,6 +175,12 @@ def type_of(entry: type[Entity]) -> EntityType:
     return next(kind for kind in ENTITY_TYPES if kind.entry is entry)
 
 
+def singular(words: str) -> str:
+    """Return the name of one entity of a collection: ``battery`` of ``batteries``, ``bus`` of ``buses``."""
+    of_type = {kind.attribute.replace("_", " "): kind.word for kind in ENTITY_TYPES}
+    return of_type.get(words.replace("_", " "), words.removesuffix("s"))
+
+
 def by_id(items: Iterable[_Item]) -> list[_Item]:
     """Return entities in ascending id."""
     return sorted(items, key=lambda item: item.id)

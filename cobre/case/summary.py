@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.catalogue import singular
 from cobre.case.model import Case
 from cobre.case.model.options import ClassName
 
@@ -287,5 +288,5 @@ def _span(values: tuple[int, ...]) -> str:
 def _count(count: int, words: str) -> str:
     """Return a number with its noun, which is given in the plural."""
     if count == 1:
-        return f"1 {words.removesuffix('es') if words == 'buses' else words.removesuffix('s')}"
+        return f"1 {singular(words)}"
     return f"{count if count < 10**7 else f'about 10^{len(str(count)) - 1}'} {words}"

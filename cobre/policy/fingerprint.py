@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from cobre.case.catalogue import singular
 from cobre.case.horizon import further_keys
 from cobre.case.model import Case
 from cobre.errors import Problem, ValidationError
@@ -280,7 +281,7 @@ def _topics(case: Case) -> Iterator[tuple[str, Any, dict[str, Any]]]:
             yield section, value, _parts(value, labels)
     for section, items in case.extensions.items():
         yield section, len(items), {}
-        owners = [_label(section, item, place) for place, item in enumerate(items)]
+        owners = [f"{singular(section)} {item.id}" for item in items]
         for name in type(items[0]).model_fields:
             if name not in (*_SKIPPED_FIELDS, "operational_start_date"):
                 column = [getattr(item, name) for item in items]

@@ -34,7 +34,7 @@ from cobre.policy import (
 )
 from cobre.sddp.kernel.buffers import IterationBuffers
 from cobre.sddp.progress import IterationRecord
-from cobre.sddp.ranks.agreement import failing_together, files_of_root
+from cobre.sddp.ranks.agreement import failing_together, files_of_root, gather_bytes
 
 if TYPE_CHECKING:
     from cobre.sddp.rules.selection import CutSelector
@@ -230,11 +230,8 @@ class Checkpointer:
         if self.comm.size == 1:
             return own
         shape = (int(self.buffers.pass_count.sum()), *own.shape[1:])
-        one = int(np.prod(own.shape[1:])) * own.itemsize
-        received = np.empty(shape[0] * one, np.uint8)
-        counts = [int(count) * one for count in self.buffers.pass_count]
-        starts = [int(start) * one for start in self.buffers.pass_start]
-        self.comm.allgatherv(own.reshape(-1).view(np.uint8), received, counts, starts)
+        lengths = self.buffers.pass_count * (int(np.prod(own.shape[1:])) * own.itemsize)
+        received = np.concatenate(gather_bytes(self.comm, own.reshape(-1).view(np.uint8), lengths))
         return received.view(own.dtype).reshape(shape)
 
     def _fill_pool(self, policy: Policy, path: Path) -> None:

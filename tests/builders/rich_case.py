@@ -292,8 +292,8 @@ def _add_constraints(files: Files) -> None:
         {"contract_id": 0, "stage_id": 2, "block_id": 0, "max_mw": 10.0, "price_per_mwh": 130.0}
     ]
     files["constraints/battery_bounds.parquet"] = [
-        {"battery_id": 3, "stage_id": 1, "block_id": 0, "max_charge_mw": 1.0},
-        {"battery_id": 3, "stage_id": 2, "max_discharge_mw": 2.0},
+        {"battery_id": 3, "stage_id": 1, "block_id": 0, "max_charge_mw": 0.02},
+        *({"battery_id": 3, "stage_id": stage, "max_discharge_mw": 0.01} for stage in range(3)),
     ]
     files["constraints/ncs_bounds.parquet"] = [
         {"ncs_id": 1, "stage_id": t, "available_generation_mw": 5.0 + t} for t in range(3)

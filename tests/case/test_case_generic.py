@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import Any
 
 import pytest
 from builders.base_case import SINCE, base_files, errors_of, only, pick, warnings_of, write_case
-from test_case_mutations import KINDS, WARNING_KINDS, mutants
+from builders.spoilt import judge, mutants
 
-from cobre.case import check, load
+from cobre.case import load
 from cobre.case.generic.echo import resolved_echo
 from cobre.case.generic.expression import Variable
 from cobre.case.generic.scope import block_fault, term_block
@@ -578,7 +577,7 @@ def test_variables_that_are_0_by_nature(tmp_path: Path) -> None:
 # Anything may be wrong
 
 
-def test_mutated_files_give_problems_only(tmp_path: Path) -> None:
+def test_mutated_files_give_problems_only(tmp_path: Path, whole_sweep: bool) -> None:
     parameters = [
         parameter("p", "per_stage", 1, values=[[0, 1.0], [1, 1.0], [2, 1.0]]),
         parameter("r", "computed", 2, computed_spec={"tag": "max_stored_energy", "hydro_id": 1}),
@@ -592,12 +591,9 @@ def test_mutated_files_give_problems_only(tmp_path: Path) -> None:
     path = write_case(tmp_path, sound)
     assert load(path).generic[0]
     for name in (CONSTRAINTS, PARAMETERS):
-        for changed in mutants(copy.deepcopy(sound[name])):
+        for changed in mutants(sound[name], whole_sweep):
             (path / name).write_text(json.dumps(changed), encoding="utf-8")
-            case, errors, warnings = check(path)
-            assert (case is None) == bool(errors)
-            assert {problem.kind for problem in errors} <= KINDS
-            assert {problem.kind for problem in warnings} <= WARNING_KINDS
+            judge(path, changed)
         (path / name).write_text(json.dumps(sound[name]), encoding="utf-8")
 
 

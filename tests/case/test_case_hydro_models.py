@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from builders.base_case import PATHS, errors_of, group, only, pick, warnings_of, write_case
+from builders.spoilt import dealt, holder_of, judge, places
 
 from cobre.case import check, load
 from cobre.hydro.fpha import FitWindow, fit_planes
@@ -617,18 +618,8 @@ def test_empty_tables_are_no_tables(tmp_path: Path) -> None:
 SPOILT = [None, -1, 0, 1e308, -1e308, "text", [], {}, [1e308]]
 
 
-def places(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inside = list(value.items()) if isinstance(value, dict) else list(enumerate(value[:2]))
-    found = []
-    for key, item in inside:
-        found.append((*here, key))
-        if isinstance(item, (dict, list)):
-            found += places(item, (*here, key))
-    return found
-
-
 @pytest.mark.parametrize("name", ["hydros", "production"])
-def test_spoilt_values_give_problems_only(tmp_path: Path, name: str) -> None:
+def test_spoilt_values_give_problems_only(tmp_path: Path, name: str, whole_sweep: bool) -> None:
     def hydros(file: dict) -> None:
         upper(
             evaporation={"coefficients_mm": [1.0] * 12, "reference_volumes_hm3": [20.0] * 12},
@@ -653,16 +644,12 @@ def test_spoilt_values_give_problems_only(tmp_path: Path, name: str) -> None:
     path = write_case(tmp_path, {GEOMETRY: geometry()}, hydros=hydros, production=production)
     assert check(path)[1] == []
     document = json.loads((path / PATHS[name]).read_text())
-    for place in places(document):
-        for value in SPOILT:
+    for number, place in enumerate(places(document, first=2)):
+        for value in dealt(SPOILT, number, whole_sweep):
             changed = copy.deepcopy(document)
-            holder = changed
-            for part in place[:-1]:
-                holder = holder[part]
-            holder[place[-1]] = value
+            holder_of(changed, place)[place[-1]] = value
             (path / PATHS[name]).write_text(json.dumps(changed))
-            case, errors, _ = check(path)
-            assert (case is None) == bool(errors), (place, value)
+            case = judge(path, (place, value))
             if case is not None:
                 for by_hydro in case.production:
                     assert all(np.isfinite(model.planes).all() for model in by_hydro), (place, value)

@@ -1,14 +1,15 @@
 """The rows of the conformance suite as parameters of tests, and the ranks that they run on.
 
 Rows of one backend and number of ranks form a group (``--dist loadgroup``), so that one process of a parallel
-run has them all and starts their ranks once.
+run has them all and starts their ranks once. All element types run on one number of ranks, the others on
+float64 alone (and on all with ``--sweep``).
 """
 
 from __future__ import annotations
 
 import pytest
 
-from cobre.comm.conformance import ConformanceJob, RankOutcome, Target, available_targets, checks_for
+from cobre.comm.conformance import Check, ConformanceJob, RankOutcome, Target, available_targets, checks_for
 from cobre.comm.conformance.catalogue import FACE_NAMES
 
 
@@ -26,13 +27,22 @@ def rows(*names: str) -> list[object]:
             check,
             face,
             id=f"{target.name}-{size}-{check.id}-{FACE_NAMES[face]}",
-            marks=pytest.mark.xdist_group(f"conformance-{target.name}-{size}"),
+            marks=_marks(target, size, check),
         )
         for target in targets(*names)
         for size in target.sizes
         for check in checks_for(size, target.traits)
         for face in check.faces
     ]
+
+
+def _marks(target: Target, size: int, check: Check) -> list[pytest.MarkDecorator]:
+    marks = [pytest.mark.xdist_group(f"conformance-{target.name}-{size}")]
+    sizes = target.sizes
+    other_type = "_dtype_" in check.name and not check.name.endswith("_float64")
+    if other_type and size != (3 if 3 in sizes else sizes[-1]):
+        marks.append(pytest.mark.sweep)
+    return marks
 
 
 class Jobs:

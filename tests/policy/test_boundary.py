@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from builders.studies import cascade_study
 from policy_records import END, make_manifest, make_pool
+from stored import policy, storage
 
 from cobre.case.model import Hydro, PolicyOptions, PostStudyStage
 from cobre.errors import CobreError, ValidationError
+from cobre.policy import StateEntry, write_policy_directory
 from cobre.policy.boundary import BoundaryCuts, boundary_cuts, future_cost_floor
 from cobre.policy.foreign import PolicyDirectory, SlotKind, StateSlot, state_slots
 from cobre.policy.foreign.encode import encode_manifest, encode_pool
@@ -175,3 +177,67 @@ def test_water_of_two_plants_may_be_one_state_of_the_pool():
     case = replace(case, hydros=plants)
     ours = state_slots(case, [("in_transit", 0, 1), ("in_transit", 1, 1)], stage=1)
     assert find_slots(ours, (StateSlot(SlotKind.IN_TRANSIT, 2, 1),)) == [0, 0]
+
+
+# A policy directory of cobre
+
+
+def own_policy(path, nodes=3, **changes):
+    """Monthly nodes from January 2024; two storages, water under way from plant 0, power of plant 5."""
+    state = (
+        storage(1),
+        storage(0),
+        StateEntry("in_transit", 0, 1, "water"),
+        StateEntry("commitment", 5, 1, "power"),
+    )
+    made = replace(policy(hydros=4, nodes=nodes), components=state, **changes)
+    write_policy_directory(path, made)
+    return made
+
+
+def study_of(path, end, after):
+    case = cascade_study(hydros=2, stages=1)
+    last = replace(case.stages[0], end_date=end)
+    later = (PostStudyStage(end, 24.0 * (after - end).days),)
+    return replace(case, stages=(last,), post_study_stages=later, policy=PolicyOptions(path))
+
+
+STATE = [("storage", 0, 0), ("storage", 1, 0), ("in_transit", 0, 1), ("commitment", 5, 1)]
+
+
+def test_what_training_writes_values_the_end(tmp_path):
+    made = own_policy(tmp_path / "own")
+    end, after = made.nodes[1].start_date, made.nodes[1].end_date
+    cuts = boundary_cuts(study_of(tmp_path / "own", end, after), STATE)
+    active = made.cuts[0].active
+    np.testing.assert_array_equal(cuts.intercepts[:-1], made.cuts[0].intercept[active])
+    np.testing.assert_array_equal(cuts.slopes[:-1], made.cuts[0].slopes[active][:, [1, 0, 2, 3]])
+    # The floor under the cuts stands behind them.
+    assert (cuts.intercepts[-1], cuts.slopes[-1].any()) == (made.nodes[0].future_cost_floor, False)
+    assert cuts.warnings == ()
+
+
+def test_what_arrives_on_other_days_is_another_state(tmp_path):
+    made = own_policy(tmp_path / "own")
+    end = made.nodes[1].start_date
+    case = study_of(tmp_path / "own", end, made.nodes[1].end_date + datetime.timedelta(days=1))
+    with pytest.raises(ValidationError) as caught:
+        boundary_cuts(case, STATE)
+    names = {problem.context["entity"] for problem in caught.value.problems}
+    assert names == {"in_transit of entity 0, offset 1", "commitment of entity 5, offset 1"}
+
+
+def test_nodes_of_a_policy_of_cobre_must_be_one_with_cuts(tmp_path):
+    made = own_policy(tmp_path / "own")
+    end, after = made.nodes[1].start_date, made.nodes[1].end_date
+    with pytest.raises(ValidationError, match=r"one node of .* there is none"):
+        boundary_cuts(study_of(tmp_path / "own", datetime.date(2025, 1, 1), after.replace(year=2026)), STATE)
+    twin = replace(made.nodes[0], id=9)
+    graph = replace(made, is_chain=False, nodes=(twin, *made.nodes), cuts=(made.cuts[0], *made.cuts))
+    write_policy_directory(tmp_path / "graph", graph)
+    with pytest.raises(ValidationError, match=r"there is 2 \(nodes 9, 0\)"):
+        boundary_cuts(study_of(tmp_path / "graph", end, after), STATE)
+    dropped = replace(made.cuts[0], active=np.zeros(len(made.cuts[0]), np.bool_))
+    write_policy_directory(tmp_path / "idle", replace(made, cuts=(dropped, *made.cuts[1:])))
+    with pytest.raises(ValidationError, match=r"node 0 of .* has no active cuts"):
+        boundary_cuts(study_of(tmp_path / "idle", end, after), STATE)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders.studies import cascade_study
 from stored import checkpoint, policy
-from studies import cascade_study
 
 from cobre.errors import ValidationError
 from cobre.policy import (

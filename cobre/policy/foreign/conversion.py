@@ -36,7 +36,7 @@ from cobre.policy.foreign.records import (
     StateSlot,
 )
 from cobre.policy.foreign.slots import identified_slots, state_slots
-from cobre.policy.matching import ComponentMap
+from cobre.policy.matching import ComponentMap, described
 from cobre.policy.model import NodeCuts, NodeEntry, Policy, StateEntry, TransitionEntry
 
 _KIND = "PolicyIncompatible"
@@ -184,13 +184,16 @@ def _fault(
     return Problem(_KIND, message, {"file": str(path), "entity": str(slot)}, suggestion)
 
 
-def write_flatbuffers(path: Path, policy: Policy, case: Case) -> None:
+def write_flatbuffers(path: Path, policy: Policy, case: Case, *, software_version: str = __version__) -> None:
     """Write a policy directory of cobre-rs to ``path``, complete or not at all, in place of one there.
 
     Parameters
     ----------
     case
         The study that the policy was trained for.
+    software_version
+        What the manifest gives as the version of the writer. cobre-rs 0.18.0 loads only policies that give
+        its own; whoever converts for it states that here.
 
     Raises
     ------
@@ -200,6 +203,7 @@ def write_flatbuffers(path: Path, policy: Policy, case: Case) -> None:
     from cobre.policy.foreign.encode import encode_manifest, encode_pool  # what only writers wait for
 
     manifest, pools = to_flatbuffers(policy, case)
+    manifest = replace(manifest, software_version=software_version)
     contents = {f"cuts/{pool.pool_id:03d}.bin": encode_pool(pool) for pool in pools}
     contents["manifest.bin"] = encode_manifest(manifest)
     staging = path.with_name(f".{path.name}.{secrets.token_hex(4)}.staging")
@@ -207,7 +211,8 @@ def write_flatbuffers(path: Path, policy: Policy, case: Case) -> None:
         check_replaceable(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            (staging / "cuts").mkdir(parents=True)
+            for folder in ("cuts", "basis"):  # cobre-rs reads both; bases are not needed
+                (staging / folder).mkdir(parents=True)
             for name, content in contents.items():
                 atomic_write(staging / name, partial(_write_all, content=content))
             put_directory(staging, path)
@@ -296,6 +301,14 @@ def _pool(policy: Policy, case: Case, position: int) -> Pool:
         raise OutputError(
             "OutputNotWritable", f"the format of cobre-rs cannot hold this policy: {error}", {"node": node.id}
         ) from error
+    for part, own in zip(policy.components, ours, strict=True):
+        if own.kind == NOT_IN_FORMAT:
+            raise OutputError(
+                "OutputNotWritable",
+                f"the policy has the state {described(*part.key)}, which the format of cobre-rs cannot hold",
+                {"entity": described(*part.key)},
+                "keep the policy in the format of this package",
+            )
     slots, slopes = merged_slots(ours, cuts.slopes)
     columns = [cuts.slot, cuts.iteration, cuts.forward_pass]
     intercepts, active = cuts.intercept, cuts.active
@@ -334,16 +347,8 @@ def merged_slots(
     Raises
     ------
     OutputError
-        When they have different slopes, or the format has no such component.
+        When they have different slopes.
     """
-    foreign = next((slot for slot in slots if slot.kind == NOT_IN_FORMAT), None)
-    if foreign is not None:
-        raise OutputError(
-            "OutputNotWritable",
-            f"the policy values {foreign}, which the format of cobre-rs cannot hold",
-            {"entity": str(foreign)},
-            "keep the policy in the format of this package",
-        )
     first: dict[StateSlot, int] = {}
     for place, slot in enumerate(slots):
         known = first.setdefault(slot, place)

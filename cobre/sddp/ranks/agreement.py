@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.comm import CommError, Communicator, ReduceOp
+from cobre.comm import CommError, Communicator
 from cobre.errors import CobreError, OutputError, Problem, SolverError, ValidationError
 
 _LONGEST_TEXT_BYTES = 1 << 20
+_WORD_BYTES = 8
 _LONGEST_SHORT_MESSAGE = 1000
 _LARGEST_PART_BYTES = 1 << 28
 _PLACE = ("stage", "iteration", "scenario", "opening", "solver_status")
@@ -44,29 +45,32 @@ def gather_parts(
     return np.split(received, ends[:-1])
 
 
+def gather_bytes(
+    comm: Communicator, part: NDArray[np.uint8], lengths: NDArray[np.int64]
+) -> list[NDArray[np.uint8]]:
+    """Return the bytes of all ranks, whose lengths all of them know; collective.
+
+    They travel as float64 words: each element type would be compiled for each communicator.
+    """
+    words = -(-lengths // _WORD_BYTES)
+    own = np.zeros(int(words[comm.rank]) * _WORD_BYTES, np.uint8)
+    own[: len(part)] = part
+    received = gather_parts(comm, own.view(np.float64), words)
+    return [words.view(np.uint8)[:length] for words, length in zip(received, lengths, strict=True)]
+
+
 def largest(comm: Communicator, value: int) -> int:
     """Return the largest of the ranks' numbers; collective."""
-    if comm.size == 1:
-        return int(value)
-    received = np.zeros(1, np.int64)
-    comm.allreduce(np.array([value], np.int64), received, ReduceOp.MAX)
-    return int(received[0])
+    return int(gather_rows(comm, np.array([value], np.float64)).max())
 
 
 def gather_texts(comm: Communicator, text: str) -> list[str]:
     """Return the texts of all ranks, cut where they are too long; collective."""
-    size = comm.size
-    mine = text.encode()[:_LONGEST_TEXT_BYTES]
-    if size == 1:
-        return [mine.decode(errors="replace")]
-    lengths = np.zeros(size, np.int64)
-    comm.allgatherv(np.array([len(mine)]), lengths, np.ones(size, np.int64), np.arange(size, dtype=np.int64))
-    if lengths.min() < 0 or lengths.max() > _LONGEST_TEXT_BYTES:
-        raise CobreError("MpiError", f"a rank announced a text of {int(lengths.max())} bytes")
-    starts = np.cumsum(lengths) - lengths
-    received = np.zeros(int(lengths.sum()), np.uint8)
-    comm.allgatherv(np.frombuffer(bytearray(mine), np.uint8), received, lengths, starts)
-    parts = (received[start : start + length] for start, length in zip(starts, lengths, strict=True))
+    mine = np.frombuffer(text.encode()[:_LONGEST_TEXT_BYTES], np.uint8)
+    lengths = gather_rows(comm, np.array([len(mine)], np.float64))[:, 0]
+    if not ((lengths >= 0) & (lengths <= _LONGEST_TEXT_BYTES)).all():
+        raise CobreError("MpiError", f"a rank announced a text of {lengths.max():.0f} bytes")
+    parts = gather_bytes(comm, mine, lengths.astype(np.int64))
     return [part.tobytes().decode(errors="replace") for part in parts]
 
 
