@@ -412,7 +412,8 @@ def _policy_show(
 @_policy_command(
     "convert",
     help=help_texts.POLICY_CONVERT,
-    epilog="Examples:\n\ncobre policy convert results/policy for-cobre-rs --to cobre-rs --case CASE\n\n"
+    epilog="Examples:\n\n"
+    "cobre policy convert results/policy out --to cobre-rs --case CASE --for-version 0.18.0\n\n"
     "cobre policy convert theirs/policy ours --to cobre --case CASE\n\n"
     "cobre policy convert results/checkpoints/latest policy-so-far --to cobre\n\n" + help_texts.EXIT_CODES,
 )
@@ -421,6 +422,14 @@ def _policy_convert(
     target: Annotated[Path, typer.Argument(metavar="OUT", help="Where the new directory goes.")],
     to: Annotated[PolicyFormat, typer.Option("--to", help="The format to write.")],
     case: PolicyCaseOption = None,
+    for_version: Annotated[
+        str | None,
+        typer.Option(
+            "--for-version",
+            metavar="VERSION",
+            help="Of cobre-rs, which loads only policies that give its own version as their writer's.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a policy that OUT holds.")] = False,
     output_format: FormatOption = OutputFormat.HUMAN,
     quiet: QuietOption = False,
@@ -433,7 +442,9 @@ def _policy_convert(
     return run_command(
         "policy convert",
         view,
-        lambda outcome: convert_command(directory, target, to.value, case, outcome, force=force),
+        lambda outcome: convert_command(
+            directory, target, to.value, case, outcome, force=force, for_version=for_version
+        ),
     )
 
 

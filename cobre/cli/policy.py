@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cobre._version import __version__
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.errors import OutputError, Problem, ValidationError
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from cobre.policy.comparison import Difference
     from cobre.policy.summary import NodeSummary, PolicySummary
 
+_NOT_LOADED = Problem(
+    "NoReaderVersion",
+    f"the files give cobre {__version__} as their writer; cobre-rs loads only policies of its own version",
+    {"argument": "--for-version"},
+    "name the version of cobre-rs that shall load them, such as --for-version 0.18.0",
+)
 _SHOWN_NODES = 60
 _SHOWN_COMPONENTS = 12
 
@@ -42,9 +49,22 @@ def show_command(path: Path, outcome: Outcome) -> None:
 
 
 def convert_command(
-    path: Path, target: Path, to: str, case_path: Path | None, outcome: Outcome, *, force: bool
+    path: Path,
+    target: Path,
+    to: str,
+    case_path: Path | None,
+    outcome: Outcome,
+    *,
+    force: bool,
+    for_version: str | None = None,
 ) -> None:
-    """Carry out ``cobre policy convert``."""
+    """Carry out ``cobre policy convert``.
+
+    Parameters
+    ----------
+    for_version
+        Version of cobre-rs that shall load what is written.
+    """
     check_process()
     from cobre.policy import format_of, write_flatbuffers, write_policy_directory
 
@@ -64,7 +84,8 @@ def convert_command(
             write_policy_directory(target, policy)
         else:
             assert case is not None
-            write_flatbuffers(target, policy, case)
+            write_flatbuffers(target, policy, case, software_version=for_version or __version__)
+            outcome.warnings += [] if for_version else [_NOT_LOADED]
     cuts = sum(map(len, policy.cuts))
     outcome.data = {
         "source": str(path.absolute()),

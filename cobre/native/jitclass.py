@@ -91,10 +91,11 @@ def array_struct(tuple_class: type) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def struct_address(typing_context: Any, struct: Any) -> Any:
-    """Return where a struct lies, to be handed to code compiled apart; the caller keeps the struct alive."""
+def keep_struct(typing_context: Any, struct: Any) -> Any:
+    """Return where a struct lies, for :func:`struct_at`; it lives until :func:`release_struct`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        context.nrt.incref(builder, signature.args[0], arguments[0])
         instance = context.make_helper(builder, signature.args[0], value=arguments[0])
         return builder.ptrtoint(instance.meminfo, context.get_value_type(types.intp))
 
@@ -103,18 +104,37 @@ def struct_address(typing_context: Any, struct: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def struct_at(typing_context: Any, struct_class: Any, address: Any) -> Any:
-    """Return the struct of a class of :func:`array_struct` that lies at :func:`struct_address`."""
+    """Return the struct of a class of :func:`array_struct` that lies where :func:`keep_struct` said."""
     instance_type = struct_class.instance_type
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        instance = context.make_helper(builder, instance_type)
-        instance.meminfo = builder.inttoptr(arguments[1], instance.meminfo.type)
-        data = context.nrt.meminfo_data(builder, instance.meminfo)
-        instance.data = builder.bitcast(data, instance.data.type)
-        context.nrt.incref(builder, instance_type, instance._getvalue())
-        return instance._getvalue()
+        instance = _instance_at(context, builder, instance_type, arguments[1])
+        context.nrt.incref(builder, instance_type, instance)
+        return instance
 
     return instance_type(struct_class, types.intp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def release_struct(typing_context: Any, struct_class: Any, address: Any) -> Any:
+    """Undo :func:`keep_struct`; arrays that only the struct held are freed."""
+    instance_type = struct_class.instance_type
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        context.nrt.decref(
+            builder, instance_type, _instance_at(context, builder, instance_type, arguments[1])
+        )
+        return context.get_dummy_value()
+
+    return types.none(struct_class, types.intp), generate
+
+
+def _instance_at(context: Any, builder: Any, instance_type: Any, address: Any) -> Any:
+    instance = context.make_helper(builder, instance_type)
+    instance.meminfo = builder.inttoptr(address, instance.meminfo.type)
+    data = context.nrt.meminfo_data(builder, instance.meminfo)
+    instance.data = builder.bitcast(data, instance.data.type)
+    return instance._getvalue()
 
 
 def _field_type(name: str, hint: Any) -> Any:

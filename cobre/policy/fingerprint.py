@@ -281,7 +281,7 @@ def _topics(case: Case) -> Iterator[tuple[str, Any, dict[str, Any]]]:
             yield section, value, _parts(value, labels)
     for section, items in case.extensions.items():
         yield section, len(items), {}
-        owners = [_label(section, item, place) for place, item in enumerate(items)]
+        owners = [f"{singular(section)} {item.id}" for item in items]
         for name in type(items[0]).model_fields:
             if name not in (*_SKIPPED_FIELDS, "operational_start_date"):
                 column = [getattr(item, name) for item in items]
@@ -313,7 +313,7 @@ def _is_table(value: Any) -> bool:
 
 def _label(section: str, item: Any, place: int) -> str:
     identity = getattr(item, "id", place)
-    return f"{singular(section).replace('_', ' ')} {identity}"
+    return f"{section.rstrip('s').replace('_', ' ')} {identity}"
 
 
 def _parts(value: Any, labels: Sequence[str]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The entry into the iteration kernel, for any communicator.
 
-An entry takes the communicator's ``kernel_arguments``, then the study as a tuple of named tuples of arrays,
-and makes the communicator's jitclass inside: a jitclass in a cached signature would cost every process
-seconds of compilation. It is compiled, and kept on disk, for each jitclass, also for one of another package.
+An entry takes the communicator's ``kernel_arguments``, then the addresses of the study's structs, and makes
+the communicator's jitclass inside: a jitclass in a cached signature would cost every process seconds of
+compilation. It is compiled, and kept on disk, for each jitclass, also for one of another package.
 """
 
 # Kernels are typed by Numba when they are compiled, not by annotations.
@@ -13,7 +13,7 @@ from typing import Any
 
 from cobre.comm.contract import Communicator
 from cobre.native import function_over
-from cobre.sddp.kernel.iteration import iterate_study
+from cobre.sddp.kernel.iteration import iterate as _iterate
 from cobre.sddp.kernel.phases import bind_phases
 
 Kernel: Any = None
@@ -22,7 +22,7 @@ Kernel: Any = None
 
 def iterate(arguments: Any, study: Any, iteration: Any) -> Any:
     """Run one iteration; see :func:`cobre.sddp.kernel.iteration.iterate`."""
-    return iterate_study(Kernel(*arguments), study, iteration)
+    return _iterate(Kernel(*arguments), study, iteration)
 
 
 def entry_of(communicator: Communicator) -> Any:

@@ -43,6 +43,7 @@ from cobre.sddp.kernel import buffers as fields
 from cobre.sddp.kernel.draws import draw_passes, draw_points
 from cobre.sddp.kernel.graph import graph_arrays
 from cobre.sddp.kernel.iteration import ITERATION_FAILED, ITERATION_OK
+from cobre.sddp.kernel.structs import study_structs
 from cobre.sddp.plan import TrainingPlan
 from cobre.sddp.progress import IterationRecord, TrainingResult
 from cobre.sddp.ranks.agreement import failing_together, gather_parts, gather_rows, require_same_study
@@ -205,6 +206,8 @@ class _Session:
         self.selector = CutSelector(options, self.graph, self.pool, self.buffers, training.iteration_limit)
         own = len(self.buffers.pass_own)
         self.basis = lp_arrays.basis_store(self.lp, max(own, 1), capacity)
+        arrays = (self.lp, self.graph, self.pool, self.work, self.basis, self.buffers)
+        self.structs = resources.enter_context(study_structs(*arrays))
         self.visited = VisitedStates(len(self.case.stages), states)
         self.checkpointer = Checkpointer(
             self.storage,
@@ -230,15 +233,12 @@ class _Session:
             )
 
     def _arguments(self, iteration: int) -> tuple[Any, ...]:
-        study = (self.lp, self.graph, self.pool, self.work, self.basis, self.buffers)
-        return self.comm.kernel_arguments, study, iteration
+        return self.comm.kernel_arguments, self.structs, iteration
 
     def _draw(self, iteration: int) -> None:
-        seed = np.uint64(self.tree.seed)
-        openings, rank = self.lp.num_openings, self.comm.rank
         if len(self.sampler.fresh_stage):
             draw_points(self.sampler, iteration)
-        draw_passes(self.sampler, openings, self.graph, self.buffers, rank, seed, iteration)
+        draw_passes(self.sampler, self.structs, self.comm.rank, np.uint64(self.tree.seed), iteration)
 
     def run(self, on_iteration: OnIteration | None) -> TrainingResult:
         """Iterate until a stopping rule is met or a rank's callback asks to stop."""

@@ -6,6 +6,7 @@ import pytest
 from cli_helpers import check_envelope, copy_example, edit_json, run, snapshot, strict_json
 
 from cobre.cli import main
+from cobre.policy.foreign import PolicyDirectory
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +56,21 @@ def test_convert_there_and_back_is_the_same_policy(trained, tmp_path, capsys):
     case, out = trained
     there, back = tmp_path / "there", tmp_path / "back"
     data = answer(capsys, "convert", out / "policy", there, "--to", "cobre-rs", "--case", case)["data"]
-    assert sorted(path.name for path in there.iterdir()) == ["cuts", "manifest.bin"]
+    assert sorted(path.name for path in there.iterdir()) == ["basis", "cuts", "manifest.bin"]
     again = answer(capsys, "convert", there, back, "--to", "cobre", "--case", case)["data"]
     assert again["policy_sha256"] == data["policy_sha256"]
     assert again["lower_bound_kind"] == "estimate"
     assert answer(capsys, "compare", out / "policy", back)["data"]["equal"] is True
     assert answer(capsys, "compare", there, back, "--case", case)["data"]["same_cuts"] is True
+
+
+def test_the_version_that_shall_load_it_is_the_users_choice(trained, tmp_path, capsys):
+    case, out = trained
+    convert = ("convert", out / "policy", tmp_path / "rs", "--to", "cobre-rs", "--case", case)
+    (warning,) = answer(capsys, *convert)["warnings"]
+    assert warning["kind"] == "NoReaderVersion"
+    assert answer(capsys, *convert, "--force", "--for-version", "0.18.0")["warnings"] == []
+    assert PolicyDirectory(tmp_path / "rs").manifest.software_version == "0.18.0"
 
 
 def test_the_policy_of_a_checkpoint_on_its_own(trained, tmp_path, capsys):

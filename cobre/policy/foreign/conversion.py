@@ -184,13 +184,16 @@ def _fault(
     return Problem(_KIND, message, {"file": str(path), "entity": str(slot)}, suggestion)
 
 
-def write_flatbuffers(path: Path, policy: Policy, case: Case) -> None:
+def write_flatbuffers(path: Path, policy: Policy, case: Case, *, software_version: str = __version__) -> None:
     """Write a policy directory of cobre-rs to ``path``, complete or not at all, in place of one there.
 
     Parameters
     ----------
     case
         The study that the policy was trained for.
+    software_version
+        What the manifest gives as the version of the writer. cobre-rs 0.18.0 loads only policies that give
+        its own; whoever converts for it states that here.
 
     Raises
     ------
@@ -200,6 +203,7 @@ def write_flatbuffers(path: Path, policy: Policy, case: Case) -> None:
     from cobre.policy.foreign.encode import encode_manifest, encode_pool  # what only writers wait for
 
     manifest, pools = to_flatbuffers(policy, case)
+    manifest = replace(manifest, software_version=software_version)
     contents = {f"cuts/{pool.pool_id:03d}.bin": encode_pool(pool) for pool in pools}
     contents["manifest.bin"] = encode_manifest(manifest)
     staging = path.with_name(f".{path.name}.{secrets.token_hex(4)}.staging")
@@ -207,7 +211,8 @@ def write_flatbuffers(path: Path, policy: Policy, case: Case) -> None:
         check_replaceable(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            (staging / "cuts").mkdir(parents=True)
+            for folder in ("cuts", "basis"):  # cobre-rs reads both; bases are not needed
+                (staging / folder).mkdir(parents=True)
             for name, content in contents.items():
                 atomic_write(staging / name, partial(_write_all, content=content))
             put_directory(staging, path)

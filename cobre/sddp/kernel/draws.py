@@ -11,9 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from cobre.native import inner_kernel
+from cobre.lp.arrays import LpStruct
+from cobre.native import inner_kernel, struct_at
 from cobre.sddp.kernel.buffers import BuffersStruct
 from cobre.sddp.kernel.graph import GraphStruct
+from cobre.sddp.kernel.structs import BUFFERS, GRAPH, LP
 from cobre.stochastic import (
     SamplerStruct,
     forward_noise,
@@ -86,22 +88,20 @@ def draw_points(sampler_arrays, iteration):
 
 
 @njit(cache=True, nogil=True)
-def draw_passes(sampler_arrays, num_openings, graph_arrays, buffer_arrays, rank, tree_seed, iteration):
+def draw_passes(sampler_arrays, study, rank, tree_seed, iteration):
     """Fill ``node_all``, ``opening_all``, ``noise_own`` and ``start_own`` for an iteration (0-based).
 
     Parameters
     ----------
     sampler_arrays
         See :class:`cobre.stochastic.SamplerArrays`.
-    num_openings
-        By node, int64.
-    graph_arrays, buffer_arrays
-        See :mod:`cobre.sddp.kernel.graph` and :mod:`cobre.sddp.kernel.buffers`.
+    study
+        Addresses of its structs, see :mod:`cobre.sddp.kernel.structs`.
     tree_seed
         uint64 seed of in-sample draws.
     """
-    sampler, graph = SamplerStruct(sampler_arrays), GraphStruct(graph_arrays)
-    buffers = BuffersStruct(buffer_arrays)
+    sampler, buffers = SamplerStruct(sampler_arrays), struct_at(BuffersStruct, study[BUFFERS])
+    graph, num_openings = struct_at(GraphStruct, study[GRAPH]), struct_at(LpStruct, study[LP]).num_openings
     _choose_paths(num_openings, graph, buffers, tree_seed, iteration)
     first_pass = buffers.pass_start[rank]
     for own_pass in range(buffers.noise_own.shape[0]):

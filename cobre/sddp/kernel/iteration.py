@@ -24,9 +24,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cobre.lp.arrays import BasisStruct, LpStruct, PoolStruct, WorkspaceStruct
+from cobre.lp.arrays import PoolStruct
 from cobre.lp.engine import OK
-from cobre.native import inner_kernel, monotonic_ns
+from cobre.native import inner_kernel, monotonic_ns, struct_at
 from cobre.sddp.kernel.buffers import (
     BACKWARD_NS,
     COMMUNICATION_NS,
@@ -44,6 +44,7 @@ from cobre.sddp.kernel.buffers import (
 from cobre.sddp.kernel.graph import GraphStruct
 from cobre.sddp.kernel.passes import find_leaders, makes_cut
 from cobre.sddp.kernel.phases import run_phase
+from cobre.sddp.kernel.structs import BUFFERS, GRAPH, POOL
 
 ITERATION_OK = 0
 ITERATION_FAILED = 1
@@ -197,11 +198,11 @@ def insert_cuts(graph, pool, buffers, stage, iteration):
 
 
 @inner_kernel
-def _backward(comm, lp, graph, pool, work, basis, buffers, iteration, first_pass):
+def _backward(comm, study, graph, pool, buffers, iteration, first_pass):
     """Stages from the last but one to the first: own cuts, gather, insert."""
     for stage in range(len(graph.stage_start) - 3, -1, -1):
         _number_cuts(buffers, stage)
-        run_phase(PHASE_BACKWARD, lp, graph, pool, work, basis, buffers, first_pass, stage)
+        run_phase(PHASE_BACKWARD, study, first_pass, stage)
         _write_headers(buffers, stage, iteration, first_pass)
         status = _gather_cuts(comm, graph, pool, buffers, stage)
         if status != OK:
@@ -213,7 +214,7 @@ def _backward(comm, lp, graph, pool, work, basis, buffers, iteration, first_pass
 
 
 @inner_kernel
-def iterate(comm, lp, graph, pool, work, basis, buffers, iteration):
+def iterate(comm, study, iteration):
     """Run one iteration (0-based) on this rank and leave bounds in ``buffers.outcome``.
 
     Rank 0 alone has the lower bound, NaN where an LP of it could not be solved.
@@ -222,9 +223,9 @@ def iterate(comm, lp, graph, pool, work, basis, buffers, iteration):
     ----------
     comm
         A communicator's jitclass; compiled monomorphically against its type.
-    lp, graph, pool, work, basis, buffers
-        See :mod:`cobre.lp.arrays`, :mod:`cobre.sddp.kernel.graph` and :mod:`cobre.sddp.kernel.buffers`.
-        What the passes draw is in the buffers already, see :func:`cobre.sddp.kernel.draws.draw_passes`.
+    study
+        Addresses of its structs, see :mod:`cobre.sddp.kernel.structs`. What the passes draw is in the buffers
+        already, see :func:`cobre.sddp.kernel.draws.draw_passes`.
 
     Returns
     -------
@@ -232,12 +233,15 @@ def iterate(comm, lp, graph, pool, work, basis, buffers, iteration):
         ``ITERATION_OK``, ``ITERATION_FAILED`` (see ``buffers.failure`` on the rank that failed),
         ``BAD_RECORD``, or ``COMMUNICATION_FAILED`` plus the communicator's status.
     """
+    graph = struct_at(GraphStruct, study[GRAPH])
+    pool = struct_at(PoolStruct, study[POOL])
+    buffers = struct_at(BuffersStruct, study[BUFFERS])
     first_pass = buffers.pass_start[comm.rank()]
     no_stage = np.int64(-1)
     for timer in range(len(buffers.elapsed_ns)):
         buffers.elapsed_ns[timer] = 0
     start = monotonic_ns()
-    run_phase(PHASE_FORWARD, lp, graph, pool, work, basis, buffers, first_pass, no_stage)
+    run_phase(PHASE_FORWARD, study, first_pass, no_stage)
     buffers.elapsed_ns[FORWARD_NS] = monotonic_ns() - start
 
     status = _gather_passes(comm, buffers)
@@ -250,29 +254,13 @@ def iterate(comm, lp, graph, pool, work, basis, buffers, iteration):
     find_leaders(graph, buffers)
 
     start = monotonic_ns() - buffers.elapsed_ns[COMMUNICATION_NS]
-    status = _backward(comm, lp, graph, pool, work, basis, buffers, iteration, first_pass)
+    status = _backward(comm, study, graph, pool, buffers, iteration, first_pass)
     buffers.elapsed_ns[BACKWARD_NS] = monotonic_ns() - start - buffers.elapsed_ns[COMMUNICATION_NS]
     if status != ITERATION_OK:
         return status
 
     if comm.rank() == _ROOT:
         start = monotonic_ns()
-        run_phase(PHASE_LOWER_BOUND, lp, graph, pool, work, basis, buffers, first_pass, no_stage)
+        run_phase(PHASE_LOWER_BOUND, study, first_pass, no_stage)
         buffers.elapsed_ns[LOWER_BOUND_NS] = monotonic_ns() - start
     return ITERATION_OK
-
-
-@inner_kernel
-def iterate_study(comm, study, iteration):
-    """Run :func:`iterate` on the tuple of arrays that Python hands to an entry."""
-    lp, graph, pool, work, basis, buffers = study
-    return iterate(
-        comm,
-        LpStruct(lp),
-        GraphStruct(graph),
-        PoolStruct(pool),
-        WorkspaceStruct(work),
-        BasisStruct(basis),
-        BuffersStruct(buffers),
-        iteration,
-    )

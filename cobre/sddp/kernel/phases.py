@@ -17,10 +17,11 @@ import numpy as np
 from numba import cfunc, njit, prange, types
 
 from cobre.lp.arrays import BasisStruct, LpStruct, PoolStruct, WorkspaceStruct
-from cobre.native import bind_address, compile_guard, inner_kernel, struct_address, struct_at
+from cobre.native import bind_address, compile_guard, inner_kernel, struct_at
 from cobre.sddp.kernel.buffers import BuffersStruct
 from cobre.sddp.kernel.graph import GraphStruct
 from cobre.sddp.kernel.passes import run_worker
+from cobre.sddp.kernel.structs import BASIS, BUFFERS, GRAPH, LP, POOL, WORKSPACE
 from cobre.sddp.ranks.threads import launch_threads
 
 _SYMBOL = "cobre_run_phase"
@@ -69,25 +70,22 @@ def bind_phases() -> Any:
 
 
 @inner_kernel
-def _apart(phase, lp, graph, pool, work, basis, buffers, first_pass, stage):
+def run_phase(phase, study, first_pass, stage):
+    """Run one phase of an iteration over this rank's passes, one worker a thread.
+
+    ``study`` are the addresses of its structs. ``PHASE_FORWARD`` fills ``pass_own``; ``PHASE_BACKWARD``
+    intercepts and slopes of ``cut_own`` at the trial points of ``stage``; ``PHASE_LOWER_BOUND`` the lower
+    bound in ``outcome`` (one worker). What fails is in ``failure``. One function serves all phases, because
+    each parallel loop costs seconds of compilation.
+    """
     _call_by_name(
         phase,
-        struct_address(lp),
-        struct_address(graph),
-        struct_address(pool),
-        struct_address(work),
-        struct_address(basis),
-        struct_address(buffers),
+        study[LP],
+        study[GRAPH],
+        study[POOL],
+        study[WORKSPACE],
+        study[BASIS],
+        study[BUFFERS],
         first_pass,
         stage,
     )
-
-
-run_phase = _in_parallel if numba.config.DISABLE_JIT else _apart
-"""Run one phase of an iteration over this rank's passes, one worker a thread.
-
-``PHASE_FORWARD`` fills ``pass_own``; ``PHASE_BACKWARD`` intercepts and slopes of
-``cut_own`` at the trial points of ``stage``; ``PHASE_LOWER_BOUND`` the lower bound in ``outcome`` (one
-worker). What fails is in ``failure``. One function serves all phases, because each parallel loop costs
-seconds of compilation.
-"""

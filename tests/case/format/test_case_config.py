@@ -184,7 +184,7 @@ def test_boundary_policy(tmp_path: Path) -> None:
     only(write_case(tmp_path / "case", config=edit), "FileNotFound", field="policy.boundary.path")
     (tmp_path / "later").mkdir()
     (problem,) = errors_of(tmp_path / "case")  # an empty directory is no policy either
-    assert Path(problem.context["file"]).resolve() == (tmp_path / "later" / "manifest.bin").resolve()
+    assert Path(problem.context["file"]).resolve() == (tmp_path / "later").resolve()
     long = put("policy", {"boundary": {"path": "x" * 5000}})
     only(write_case(tmp_path / "long", config=long), "FileNotFound", field="policy.boundary.path")
 
