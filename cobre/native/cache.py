@@ -21,6 +21,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -173,10 +174,27 @@ class PackageCacheLocator(caching._CacheLocator):  # type: ignore[misc]
         return cls(path, py_func.__code__.co_firstlineno)
 
 
+@dataclass(frozen=True)
+class _ForeignSignature:
+    """A key of an index that names a type of a package which this process cannot import."""
+
+    pickled: bytes
+
+
+def _signature(pickled: bytes) -> Any:
+    """Return a key of an index; one over a missing third-party type stays as it is, and matches nothing."""
+    try:
+        return pickle.loads(pickled)
+    except (ImportError, AttributeError):
+        return _ForeignSignature(pickled)
+
+
 class CheckedCacheFile(caching.IndexDataCacheFile):  # type: ignore[misc]
     """Numba's index and data files; those of the package carry a digest, which is checked before unpickling.
 
-    Files of other packages are read and written as Numba does.
+    Each key of an index is a pickle of its own: kernels over a type of a third party, which another process
+    may not have installed, lie beside those that every process can load. Files of other packages are read and
+    written as Numba does.
     """
 
     def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
@@ -189,13 +207,17 @@ class CheckedCacheFile(caching.IndexDataCacheFile):  # type: ignore[misc]
         index = self._read(self._index_path)
         if index is None or index[:2] != (self._version, self._source_stamp):
             return {}
-        return index[2]
+        return {_signature(key): name for key, name in index[2]}
 
     def _save_index(self, overloads: Any) -> None:
         if not self._checked:
             super()._save_index(overloads)
             return
-        self._write(self._index_path, (self._version, self._source_stamp, overloads))
+        entries = [
+            (key.pickled if isinstance(key, _ForeignSignature) else self._dump(key), name)
+            for key, name in overloads.items()
+        ]
+        self._write(self._index_path, (self._version, self._source_stamp, entries))
 
     def _load_data(self, name: str) -> Any:
         return self._read(self._data_path(name)) if self._checked else super()._load_data(name)

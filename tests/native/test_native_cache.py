@@ -62,6 +62,29 @@ def test_an_edit_in_another_file_is_noticed(sandbox):
     assert sandbox.run(RUN) == "61 0 1"
 
 
+def test_a_kernel_over_a_type_of_a_missing_package_spoils_no_other(sandbox):
+    sandbox.write("cobre/kernels.py", "import cobre.native\n" + KERNELS.replace("double(x) + 1", "x.value"))
+    sandbox.write("cobre/callee.py", CALLEE)
+    holder = """
+from numba import int64
+from cobre.native import stable_jitclass
+
+@stable_jitclass([("value", int64)])
+class Holder:
+    def __init__(self, value):
+        self.value = value
+"""
+    for package in ("ours", "theirs"):
+        sandbox.write(f"{package}.py", holder)
+    over = "from {0} import Holder; from cobre.kernels import *; print(kernel(Holder(41)), *kernel_cache_stats(kernel))"
+    assert sandbox.run(over.format("theirs")) == "41 0 1"
+    (sandbox.root / "theirs.py").rename(sandbox.root / "away")
+    assert sandbox.run(over.format("ours")) == "41 0 1"
+    assert sandbox.run(over.format("ours")) == "41 1 0"
+    (sandbox.root / "away").rename(sandbox.root / "theirs.py")
+    assert sandbox.run(over.format("theirs")) == "41 1 0"
+
+
 def test_kernels_of_the_same_name_and_line_are_told_apart(sandbox):
     code = "from numba import njit\nimport cobre.native\n@njit(cache=True)\ndef f(x):\n    return x + {}\n"
     for number, package in enumerate(("one", "two")):
