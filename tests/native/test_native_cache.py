@@ -76,7 +76,7 @@ class Holder:
 """
     for package in ("ours", "theirs"):
         sandbox.write(f"{package}.py", holder)
-    over = "from {0} import Holder; from cobre.kernels import *; print(kernel(Holder(41)), *kernel_cache_stats(kernel))"
+    over = RUN.replace("from", "from {0} import Holder; from", 1).replace("kernel(20)", "kernel(Holder(41))")
     assert sandbox.run(over.format("theirs")) == "41 0 1"
     (sandbox.root / "theirs.py").rename(sandbox.root / "away")
     assert sandbox.run(over.format("ours")) == "41 0 1"
