@@ -33,6 +33,9 @@ from cobre.native.stamp import PACKAGE_DIRECTORY, kernel_stamp
 
 CACHE_DIRECTORY_VARIABLE = "COBRE_CACHE_DIR"
 
+_LAYOUT = "v2"
+"""Of the files; versions of the package that write them otherwise never read each other's."""
+
 _PRIVATE_MODE = 0o700
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -43,7 +46,7 @@ def cache_directory() -> Path:
 
     The root is ``$COBRE_CACHE_DIR``; else ``$XDG_CACHE_HOME/cobre``; else ``~/.cache/cobre``. When one of the
     last two cannot be written, a directory of this user below the system's temporary directory takes its
-    place. Below the root there is one directory for each version of Python and Numba.
+    place. Below the root there is one directory for each version of Python, Numba and the files' layout.
 
     Returns
     -------
@@ -95,7 +98,7 @@ def _prepare(root: Path) -> Path:
     root.mkdir(mode=_PRIVATE_MODE, parents=True, exist_ok=True)
     _require_trusted_root(root)
     abi = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
-    directory = root / f"{abi}-numba{numba.__version__}"
+    directory = root / f"{abi}-numba{numba.__version__}-{_LAYOUT}"
     directory.mkdir(mode=_PRIVATE_MODE, exist_ok=True)
     require_private(directory)
     tempfile.TemporaryFile(dir=directory).close()
