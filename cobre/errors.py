@@ -1,4 +1,4 @@
-"""One exception hierarchy: every error tells its kind, the story, the place and what to do.
+"""One exception hierarchy: every error has a kind, a message, a place and a suggestion.
 
 An exception that reaches the user is a :class:`CobreError`. Where one operation may find many faults
 at once (loading a case), the exception carries one :class:`Problem` for each.
@@ -18,13 +18,13 @@ class Problem:
     Attributes
     ----------
     kind
-        A stable word for programs to test, such as ``InvalidReference``.
+        A stable name for programs to test, such as ``InvalidReference``.
     message
         One sentence for people.
     context
         Where: for a case ``file``, ``entity``, ``field`` and ``value`` as far as they apply.
     suggestion
-        What to do, or ``None`` where nothing useful can be said.
+        What to do, or ``None`` where there is no useful suggestion.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class CobreError(Exception):
     Attributes
     ----------
     on_all_ranks
-        Whether the ranks of a job have agreed to raise it together; what one rank tells is then told by all.
+        Whether the ranks of a job have agreed to raise it together; all then report the same.
     """
 
     on_all_ranks: bool = False
@@ -68,7 +68,7 @@ class CobreError(Exception):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """The faults behind this error; one unless the error says otherwise."""
+        """The faults behind this error; one unless a subclass overrides it."""
         return (Problem(self.kind, self.message, self.context, self.suggestion),)
 
     def __str__(self) -> str:

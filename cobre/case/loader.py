@@ -174,7 +174,7 @@ def _check_files(files: CaseDocuments, reporter: Reporter) -> Case | None:
     if reporter.errors:
         return None
     case = replace(case, generic=rows, documents=files, warnings=tuple(_by_file(reporter.warnings)))
-    # Late, for these checks are made of parts that stand on cases: only a case without errors gets here.
+    # Imported late: these checks use modules that depend on cases. Only a case without errors gets here.
     from cobre.sddp.soundness import study_problems
 
     reporter.errors += study_problems(case)

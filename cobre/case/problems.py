@@ -119,7 +119,7 @@ def _span(low: int, high: int) -> str:
 
 
 def plural(word: str) -> str:
-    """Return the English plural of an entity word."""
+    """Return the English plural of the name of an entity type."""
     return word + ("es" if word.endswith("s") else "s")
 
 

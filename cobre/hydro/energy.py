@@ -56,7 +56,7 @@ class EnergyData:
     specific
         (stage, hydro) MW/(m3/s.m); NaN where it is not known.
     reference_volume_hm3, reference_turbine_m3s
-        (stage, hydro) operating point that stands for the plant.
+        (stage, hydro) operating point that represents the plant.
     min_storage_hm3, max_storage_hm3
         (hydro,) limits of the plant.
     """

@@ -82,7 +82,7 @@ class NodeEntry:
     future_cost_floor
         Bound on the future cost that holds without any cut, in $.
     loaded_cuts
-        How many cuts came from another policy (boundary, warm start); they stand first.
+        How many cuts came from another policy (boundary, warm start); they come first.
     """
 
     id: int
@@ -147,7 +147,7 @@ class NodeCuts:
         require_array("intercept", self.intercept, np.float64, (count,))
         require_array("active", self.active, np.bool_, (count,))
         for name, values in self.activity.items():
-            require(_NAME.match(name), f"activity column {name!r}: names are lower-case words")
+            require(_NAME.match(name), f"activity column {name!r}: names are lower-case identifiers")
             require(values.dtype in (np.int64, np.float64, np.bool_), f"{name} has type {values.dtype}")
             require_array(name, values, values.dtype, (count,))
         require(
@@ -178,7 +178,7 @@ class Policy:
     seed
         uint64: seed of the opening tree.
     completed_iterations
-        Iterations that the cuts stand for.
+        Iterations that made the cuts.
     lower_bounds, upper_bounds
         float64[completed_iterations], $; bounds of each iteration.
     lower_bound_kind
@@ -297,7 +297,7 @@ class Policy:
 
     @property
     def boundary_cuts(self) -> int:
-        """How many cuts at each node of the last stage came from another policy; they stand first."""
+        """How many cuts at each node of the last stage came from another policy; they come first."""
         return self.nodes[-1].loaded_cuts
 
     def evaluate(self, stage: int, state: NDArray[np.float64]) -> float:
@@ -382,13 +382,13 @@ class CheckpointData:
     def __post_init__(self) -> None:
         rows = self.policy.completed_iterations
         for name, column in self.history.items():
-            require(_NAME.match(name), f"history column {name!r}: names are lower-case words")
+            require(_NAME.match(name), f"history column {name!r}: names are lower-case identifiers")
             require(
                 len(column) == rows, f"history column {name} has {len(column)} rows for {rows} iterations"
             )
             column_type(column)
         for name, array in self.extra_arrays.items():
-            require(_NAME.match(name), f"array {name!r}: names are lower-case words")
+            require(_NAME.match(name), f"array {name!r}: names are lower-case identifiers")
             require(array.dtype in ARRAY_DTYPES, f"array {name} has type {array.dtype}")
         if self.bases is not None:
             self.bases.check(self.policy.forward_passes, len(self.policy.nodes))

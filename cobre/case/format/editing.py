@@ -116,7 +116,7 @@ class CaseEditor(MutableMapping[str, Any]):
         try:
             return encode_json(document)
         except (TypeError, ValueError, RecursionError):
-            return document  # the loader says what is wrong with it
+            return document  # the loader reports what is wrong with it
 
 
 def _absent(path: str, present: set[str]) -> str:

@@ -12,7 +12,7 @@
     variable   := name "(" id ["," block] ["," "bus" "=" bus_id] ")"
 
 There is no division and no product without a sign. Whether ``@name`` is a parameter or a named expression,
-and whether a constant may stand where it does, is judged in :mod:`cobre.case.generic.linear`.
+and whether a constant is allowed at its place, is checked in :mod:`cobre.case.generic.linear`.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class _Parser:
         return Constant(value, start)
 
     def scaled(self, scale: float, start: int, depth: int, *, explicit: bool) -> Part:
-        """Parse what a number multiplies; ``explicit`` tells whether there is one."""
+        """Parse what a number multiplies; ``explicit``: whether there is one."""
         if self.here.kind == "reference":
             return self.reference(scale, start)
         if self.here.kind == "name":

@@ -68,8 +68,8 @@ class Case:
     documents
         The files the case was made from; ``None`` in a study made without files.
     config
-        ``config.json`` as it was validated; ``None`` in a study made without files. What the options above
-        stand for is read there; see :meth:`option`.
+        ``config.json`` as it was validated; ``None`` in a study made without files. Keys without an
+        option above are read there; see :meth:`option`.
     extensions
         Entities of types that are extensions, by id, by the name of their collection; see :meth:`entities`.
     """
@@ -151,7 +151,7 @@ class Case:
         return summarize(self)
 
     def stochastic(self) -> StochasticReport:
-        """Fit the inflow model, draw the opening tree and tell of both; ``print`` shows it as a table."""
+        """Fit the inflow model, draw the opening tree and report on both; ``print`` shows it as a table."""
         from cobre.stochastic.report.document import stochastic_report
 
         return stochastic_report(self)
