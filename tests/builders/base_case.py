@@ -9,10 +9,12 @@ place of the content. JSON files are dicts; Parquet files are dicts of columns (
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from builders.case_files import write_files
@@ -288,3 +290,36 @@ def only(path: Path, kind: str, **context: Any) -> Problem:
     problem = pick(errors, kind, **context)
     assert len(errors) == 1, [other.message for other in errors]
     return problem
+
+
+def put(place: str, value: Any):
+    """Return an edit that sets a dotted place, such as ``hydros.0.reservoir.max_storage_hm3``."""
+    *parents, last = [int(part) if part.isdigit() else part for part in place.split(".")]
+
+    def edit(file: Any) -> None:
+        for part in parents:
+            file = file.setdefault(part, {}) if isinstance(part, str) else file[part]
+        file[last] = value
+
+    return edit
+
+
+def assert_same(one: Any, other: Any) -> None:
+    """Compare two models bit by bit, all but the path and the files they come from."""
+    assert type(one) is type(other)
+    if isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key, value in one.items():
+            assert_same(value, other[key])
+    elif isinstance(one, tuple):
+        for left, right in zip(one, other, strict=True):
+            assert_same(left, right)
+    elif dataclasses.is_dataclass(one):
+        for field in dataclasses.fields(one):
+            if field.name not in ("path", "documents", "config"):
+                assert_same(getattr(one, field.name), getattr(other, field.name))
+    else:
+        assert one == other

@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+from builders.paths import DOCS
 
 
 def _load(path: Path) -> ModuleType:

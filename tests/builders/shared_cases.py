@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from builders.paths import ROOT
 
 
 def shared_cases() -> Path:
     """Directory of the public cases; the calling test is skipped where there is none."""
-    for directory in REPOSITORY.parents:
+    for directory in ROOT.parents:
         candidate = directory / "shared" / "cases"
         if (candidate / "reference.json").is_file():
             return candidate
@@ -27,7 +27,7 @@ def reference_bound(name: str) -> float:
 
 def shared_system(name: str) -> Path:
     """Directory of a case of ``shared/systems``; the calling test is skipped where there is none."""
-    for directory in REPOSITORY.parents:
+    for directory in ROOT.parents:
         candidate = directory / "shared" / "systems" / name
         if candidate.is_dir():
             return candidate

@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 from builders.base_case import errors_of, only, pick, warnings_of, write_case
+from builders.base_case_time import MONTHS
 
 from cobre.case import check, load
 from cobre.case.model import CutSelection, RiskMeasure
 from cobre.rules.stopping.bound_stalling import BoundStalling
 from cobre.rules.stopping.gap import Gap
 from cobre.rules.stopping.time_limit import TimeLimit
-
-MONTHS = [{"id": n, "label": f"M{n + 1}", "month_start": n + 1} for n in range(12)]
 
 
 def seasons(entries: list[dict[str, Any]] | None = None, cycle: str = "monthly", **stages: Any) -> Any:

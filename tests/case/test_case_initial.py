@@ -5,16 +5,12 @@ from typing import Any
 
 import pytest
 from builders.base_case import errors_of, only, pick, warnings_of, write_case
+from builders.base_case_time import FEBRUARY, JANUARY, POST, ahead, committed, post_study, release
 
 from cobre.case import load
 from cobre.case.model import AnticipatedDelivery
 
 INITIAL = "initial_conditions.json"
-POST = "post_study_stages.json"
-
-
-def release(start: str, end: str, value: float = 10.0, hydro: int = 1) -> dict[str, Any]:
-    return {"hydro_id": hydro, "start_date": start, "end_date": end, "value_m3s": value}
 
 
 def travelling(hours: float, *releases: dict[str, Any]) -> dict[str, Any]:
@@ -83,30 +79,6 @@ def test_filling_storage_repeats_storage(tmp_path: Path) -> None:
 
     errors = errors_of(write_case(tmp_path, initial=edit))
     pick(errors, "DuplicateId", field="filling_storage", value=1)
-
-
-def ahead(**config: Any) -> Any:
-    return lambda f: f["thermals"][0].update(anticipated_config=config)
-
-
-def committed(*windows: tuple[str, str, float]) -> Any:
-    entries = [{"thermal_id": 0, "start_date": s, "end_date": e, "value_mw": v} for s, e, v in windows]
-    return lambda f: f.update(past_anticipated_commitments=entries)
-
-
-JANUARY = ("2024-01-01", "2024-02-01", 12.0)
-FEBRUARY = ("2024-02-01", "2024-03-01", 13.0)
-
-
-def post_study(*bounds: tuple[int, float, float, float], count: int = 2) -> dict[str, Any]:
-    starts = ["2024-04-01", "2024-05-01", "2024-06-01"][:count]
-    hours = [720.0, 744.0, 720.0]
-    rows = [
-        {"thermal_id": 0, "post_study_stage_index": i, "cost_per_mwh": c, "min_mw": low, "max_mw": high}
-        for i, c, low, high in bounds
-    ]
-    stages = [{"start_date": s, "duration_hours": h} for s, h in zip(starts, hours, strict=False)]
-    return {"stages": stages, "thermal_bounds": rows}
 
 
 def test_deliveries_by_stages(tmp_path: Path) -> None:

@@ -1,40 +1,17 @@
 """What a valid case turns into."""
 
-import dataclasses
 import datetime
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from builders.base_case import PATHS, base_files, warnings_of, write_case
+from builders.base_case import PATHS, assert_same, base_files, warnings_of, write_case
 
 from cobre import case as case_package
 from cobre.case import DeficitSegment, check, load
 from cobre.case.model import HYDRO_PENALTIES, HydroStatus
 from cobre.errors import ValidationError
-
-
-def assert_same(one: Any, other: Any) -> None:
-    """Compare two models bit by bit, all but the path and the files they come from."""
-    assert type(one) is type(other)
-    if isinstance(one, np.ndarray):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
-    elif isinstance(one, dict):
-        assert one.keys() == other.keys()
-        for key, value in one.items():
-            assert_same(value, other[key])
-    elif isinstance(one, tuple):
-        for left, right in zip(one, other, strict=True):
-            assert_same(left, right)
-    elif dataclasses.is_dataclass(one):
-        for field in dataclasses.fields(one):
-            if field.name not in ("path", "documents", "config"):
-                assert_same(getattr(one, field.name), getattr(other, field.name))
-    else:
-        assert one == other
 
 
 def test_base_case_loads_without_warning(tmp_path: Path) -> None:

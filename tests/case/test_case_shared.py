@@ -3,25 +3,13 @@
 from pathlib import Path
 
 import pytest
+from builders.shared_cases import shared_cases
 
 from cobre.case import load
 
 
-def find_cases() -> Path | None:
-    for parent in Path(__file__).resolve().parents:
-        folder = parent / "shared" / "cases"
-        if folder.is_dir():
-            return folder
-    return None
-
-
-CASES = find_cases()
-pytestmark = pytest.mark.skipif(CASES is None, reason="the folder of shared cases is absent")
-
-
 def folder_of(prefix: str) -> Path:
-    assert CASES is not None
-    found = sorted(CASES.glob(f"{prefix}*"))
+    found = sorted(shared_cases().glob(f"{prefix}*"))
     assert found, prefix
     return found[0]
 

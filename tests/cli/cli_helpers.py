@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+from builders.paths import EXAMPLES
+
 ENVELOPE_KEYS = [
     "$schema",
     "command",

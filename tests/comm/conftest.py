@@ -1,11 +1,1 @@
-"""Ranks that tests of the conformance suite share."""
-
-import pytest
-from conformance_rows import Jobs
-
-
-@pytest.fixture(scope="session")
-def conformance_jobs():
-    jobs = Jobs()
-    yield jobs
-    jobs.close()
+"""Its place on the import path gives the tests of all backends the helper modules beside it."""

@@ -259,15 +259,12 @@ def ring(kernel):
 
 CACHED = """
 import rank_job_kernels
-from cobre.comm.shm import kernel as shm_kernel
-from cobre.comm.tcp.communicator import communicator as tcp
 from cobre.native import kernel_cache_stats
 with connect() as comm:
     comm.barrier()
     assert rank_job_kernels.ring(comm.kernel) == 0
     say("ring", *kernel_cache_stats(rank_job_kernels.ring))
-    entry = {"shm": shm_kernel, "tcp": tcp}[comm.backend]._barrier
-    say("entry", *kernel_cache_stats(entry))
+    say("entry", *kernel_cache_stats(comm.entries.barrier))
 """
 
 

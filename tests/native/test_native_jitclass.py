@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Annotated, Any, NamedTuple
 
 import numba
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from numba import int64, njit, types
 
-from cobre.native import array_struct, stable_jitclass
+from cobre.native import array_struct, keep_struct, release_struct, stable_jitclass, struct_at
 from cobre.native.jitclass import _digest, _source
 
 CLASS = """
@@ -155,3 +156,31 @@ def test_array_struct_needs_numba_types():
 def test_a_module_without_source_is_refused():
     with pytest.raises(TypeError, match="no source file"):
         _source(type(re)("made_up"))
+
+
+@njit
+def _keep(pair):
+    return keep_struct(PairStruct(pair))
+
+
+@njit
+def _first_at(address):
+    return struct_at(PairStruct, address).values[0]
+
+
+@njit
+def _release(address):
+    release_struct(PairStruct, address)
+
+
+def test_a_kept_struct_holds_its_arrays_until_it_is_released():
+    pair = Pair(np.array([5.0, 2.0]), 10.0, 3)
+    counts = [sys.getrefcount(pair.values)]  # not in an assertion, which holds what it looks at
+    address = _keep(pair)
+    counts.append(sys.getrefcount(pair.values))
+    values = _first_at(address), _first_at(address)
+    counts.append(sys.getrefcount(pair.values))
+    _release(address)
+    counts.append(sys.getrefcount(pair.values))
+    assert values == (5.0, 5.0)
+    assert [count - counts[0] for count in counts] == [0, 1, 1, 0]

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from builders.paths import EXAMPLES
 from builders.studies import cascade_study
 
 from cobre.case import load
@@ -30,8 +31,6 @@ from cobre.case.model.scenarios import InflowHistory
 from cobre.errors import ValidationError
 from cobre.policy import case_fingerprint, differences, require_same
 from cobre.policy.canonical import canonical_bytes
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def topics(one: Case, other: Case) -> list[str]:

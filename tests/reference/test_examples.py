@@ -12,13 +12,13 @@ from types import ModuleType
 
 import pyarrow.parquet as pq
 import pytest
+from builders.paths import EXAMPLES
 from builders.realisations import drawn_openings, mean_openings
 from oracle import optimum
 
 import cobre.case
 import cobre.sddp
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/config.json"))
 DERIVED = [name for name in NAMES if name != "random-inflow"]
 

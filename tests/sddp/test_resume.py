@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders.paths import EXAMPLES
 from builders.studies import cascade_study, with_training
 from file_opens import counted_opens
 from kill_and_resume import try_often
@@ -27,7 +28,7 @@ from cobre.sddp.plan import CHECKPOINTS
 from cobre.sddp.timing import balance_of
 
 LIMIT = 9
-EXAMPLE = Path(__file__).parents[2] / "examples" / "random-inflow"
+EXAMPLE = EXAMPLES / "random-inflow"
 
 SELECTIONS = {
     "all": CutSelection(),

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from builders.paths import EXAMPLES
+
 from cobre.sddp.warmup import tiny_study, warm_kernels
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "random-inflow"
+EXAMPLE = EXAMPLES / "random-inflow"
 
 
 def _cobre(*arguments: str, cwd: Path) -> dict:

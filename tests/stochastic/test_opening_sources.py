@@ -6,8 +6,8 @@ import dataclasses
 import datetime
 import sys
 
-import noise_oracle as oracle
 import numpy as np
+import oracle.noise as oracle
 import pytest
 import rank_functions
 from builders.scenario_studies import make_case, make_stage

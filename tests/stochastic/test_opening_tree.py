@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from builders.scenario_studies import make_case, make_stage
-from noise_oracle import Pcg64, Ziggurat, opening_seed
+from oracle.noise import Pcg64, Ziggurat, opening_seed
 
 from cobre.errors import ValidationError
 from cobre.stochastic import build_opening_tree

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import struct
 
-import noise_oracle as oracle
 import numpy as np
+import oracle.noise as oracle
 import pytest
 from builders.scenario_studies import make_case, make_stage
 from numba import njit

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from noise_oracle import Pcg64, forward_seed
 from numba import njit
+from oracle.noise import Pcg64, forward_seed
 
 from cobre.stochastic import sample_opening
 

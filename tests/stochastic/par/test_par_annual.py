@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from oracle.yule_walker import Oracle, earlier, stationary_shares
 from test_par_estimation import as_history, history_case
-from yule_walker_oracle import Oracle, earlier, stationary_shares
 
 from cobre.stochastic.par import inflow_model
 

@@ -14,7 +14,7 @@ from builders.scenario_studies import (
     seasonal_case,
     stage_between,
 )
-from yule_walker_oracle import Oracle, stationary_shares
+from oracle.yule_walker import Oracle, stationary_shares
 
 from cobre.case.model import AnnualComponent, Case, EstimationOptions, InflowHistory
 from cobre.case.model.horizon import chain_graph

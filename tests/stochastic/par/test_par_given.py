@@ -11,7 +11,7 @@ from builders.scenario_studies import (
     seasonal_case,
     windows,
 )
-from yule_walker_oracle import stationary_shares
+from oracle.yule_walker import stationary_shares
 
 from cobre.case.model import AnnualComponent
 from cobre.errors import ValidationError

@@ -8,26 +8,29 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from builders.base_case import errors_of, only, pick, warnings_of, write_case
-from test_case_horizon import MONTHS
+from builders.base_case_time import (
+    ANNUAL,
+    AR,
+    CORRELATION,
+    HISTORY,
+    MONTHS,
+    NCS_STATS,
+    NOISE,
+    SOURCES,
+    annual,
+    coefficients,
+    correlation,
+    history,
+    ncs_stats,
+    openings,
+)
 
 from cobre.case import check, load
 from cobre.stochastic.par import inflow_model
 
-AR = "scenarios/inflow_ar_coefficients.parquet"
-ANNUAL = "scenarios/inflow_annual_component.parquet"
-HISTORY = "scenarios/inflow_history.parquet"
-CORRELATION = "scenarios/correlation.json"
-NOISE = "scenarios/noise_openings.parquet"
-NCS_STATS = "scenarios/non_controllable_stats.parquet"
-
 
 def with_months(file: dict) -> None:
     file["season_definitions"] = {"cycle_type": "monthly", "seasons": MONTHS}
-
-
-def coefficients(**columns: Any) -> dict[str, Any]:
-    table = {"hydro_id": [1, 4, 4], "stage_id": [0, 1, 1], "lag": [1, 1, 2], "coefficient": [0.5, 0.5, 0.3]}
-    return {**table, **columns}
 
 
 def observed(*months: tuple[str, str]) -> Any:
@@ -98,17 +101,6 @@ def test_implied_correlation_builds_up_over_stages(tmp_path: Path) -> None:
     only(path, "InvalidValue", file=AR, entity="hydro 1 (UPPER)", value="2")
 
 
-def annual(**columns: Any) -> dict[str, Any]:
-    table = {
-        "hydro_id": [1, 4],
-        "stage_id": [0, 1],
-        "annual_coefficient": [0.2, 0.3],
-        "annual_mean_m3s": [10.0, 11.0],
-        "annual_std_m3s": [2.0, 3.0],
-    }
-    return {**table, **columns}
-
-
 def test_lags_need_observations(tmp_path: Path) -> None:
     """Lag 1 of stage 0 and lag 2 of stage 1 are both December."""
     files = {AR: coefficients()}
@@ -142,17 +134,6 @@ def test_annual_component(tmp_path: Path) -> None:
     zero = annual(annual_std_m3s=[0.0, 1.0])
     path = write_case(tmp_path / "c", stages=with_months, extra={ANNUAL: zero})
     only(path, "InvalidValue", field="annual_std_m3s[row 0]", value=0.0)
-
-
-def history(**columns: Any) -> dict[str, Any]:
-    first, second = datetime.date(2023, 1, 1), datetime.date(2023, 2, 1)
-    table = {
-        "hydro_id": [1, 1, 4],
-        "start_date": [first, second, first],
-        "end_date": [second, datetime.date(2023, 3, 1), second],
-        "value_m3s": [1.0, 2.0, 3.0],
-    }
-    return {**table, **columns}
 
 
 def whole_history() -> dict[str, Any]:
@@ -260,12 +241,6 @@ def test_history_with_one_date_is_an_older_layout(tmp_path: Path) -> None:
     assert "older layout" in only(path, "SchemaViolation", file=HISTORY, field="date").message
 
 
-def correlation(off: float = 0.5, **group: Any) -> dict[str, Any]:
-    entities = [{"type": "inflow", "id": 1}, {"type": "inflow", "id": 4}]
-    content = {"name": "g", "entities": entities, "matrix": [[1.0, off], [off, 1.0]], **group}
-    return {"method": "spectral", "profiles": {"default": {"correlation_groups": [content]}}}
-
-
 def test_correlation_is_kept_by_profile_and_stage(tmp_path: Path) -> None:
     content = correlation()
     content["profiles"]["wet"] = correlation(0.25, entities=[{"type": "load", "id": n} for n in (3, 0)])[
@@ -357,14 +332,6 @@ def test_repeated_rows_are_found_among_wide_ids(tmp_path: Path) -> None:
     pick(errors_of(write_case(tmp_path, extra={NOISE: table})), "DuplicateId", file=NOISE, value=high)
 
 
-def openings(dimension: int = 3, **columns: Any) -> dict[str, Any]:
-    """Return noise for 1, 4 and 4 openings of two hydros and one bus."""
-    cells = [(s, o, e) for s, n in ((0, 1), (1, 4), (2, 4)) for o in range(n) for e in range(dimension)]
-    stage, opening, entity = (list(column) for column in zip(*cells, strict=True))
-    table = {"stage_id": stage, "opening_index": opening, "entity_index": entity, "value": [0.0] * len(cells)}
-    return {**table, **columns}
-
-
 def test_noise_openings(tmp_path: Path) -> None:
     warnings = warnings_of(write_case(tmp_path / "a", extra={NOISE: openings()}))
     assert "not used" in pick(warnings, "SemanticAmbiguity", file=NOISE).message
@@ -379,27 +346,6 @@ def test_noise_openings(tmp_path: Path) -> None:
     found = load(path).scenarios.noise_openings
     assert found is not None
     assert [values.shape for values in found] == [(1, 3), (4, 3), (4, 3)]
-
-
-SOURCES = {
-    "system/non_controllable_sources.json": {
-        "non_controllable_sources": [
-            {
-                "id": number,
-                "name": f"W{number}",
-                "operational_start_date": "1900-01-01",
-                "bus_id": 0,
-                "max_generation_mw": 10.0,
-            }
-            for number in (7, 5)
-        ]
-    }
-}
-
-
-def ncs_stats(**columns: Any) -> dict[str, Any]:
-    table = {"ncs_id": [7, 7, 7], "stage_id": [0, 1, 2], "mean": [0.5, 0.6, 1.0], "std": [0.1, 0.0, 0.2]}
-    return {**table, **columns}
 
 
 def test_statistics_of_sources(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.paths import TESTS
 from builders.studies import cascade_study
 from numba import njit
 
@@ -31,7 +32,6 @@ from cobre.sddp.kernel.iteration import (
     insert_cuts,
 )
 
-TESTS = Path(__file__).resolve().parents[1]
 REPORT = """
 import json, sys
 from builders.studies import cascade_study

@@ -10,12 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from builders.base_case import PATHS, base_files, write_case
+from builders.base_case import PATHS, assert_same, base_files, write_case
 from builders.base_case_extras import rich_files
+from builders.base_case_time import write_rich
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from test_case_loader import assert_same
-from test_case_mutations_time import write_rich
 
 from cobre.case import Case, build, load
 from cobre.errors import OutputError, ValidationError

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from json_schema import faults
+from builders.json_schema import faults
 
 import cobre.case
 import cobre.sddp

@@ -22,7 +22,7 @@ from cobre.comm import (
     create_communicator,
 )
 from cobre.comm import status as codes
-from cobre.comm.mpi.communicator import calls
+from cobre.comm.mpi import calls
 from cobre.errors import ValidationError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from json_schema import faults
+from builders.json_schema import faults
 
 import cobre.case
 import cobre.sddp

@@ -18,7 +18,7 @@ from cobre.comm.mpi.launchers import find_mpi_launchers
 from cobre.results import read_convergence
 from cobre.sddp.ranks.cpus import rank_environment
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 CASES = ("random-inflow", "two-plant-cascade", "pumped-storage", "head-effect", "ordered-ahead")
 OWN_LAYOUTS = (
     ("local", 1, 1),

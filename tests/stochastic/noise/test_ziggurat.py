@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from noise_oracle import Pcg64, Ziggurat
-from noise_oracle import opening_seed as opening_seed_oracle
+from oracle.noise import Pcg64, Ziggurat
+from oracle.noise import opening_seed as opening_seed_oracle
 
 from cobre.stochastic.noise import ziggurat
 from cobre.stochastic.noise.siphash import opening_seed

@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from builders.base_case import write_case
 from builders.base_case_extras import rich_files
-from json_schema import faults
+from builders.json_schema import faults
+from builders.paths import EXAMPLES
 
 import cobre.case
 from cobre.case.format import PARQUET_FILES, describe, layout, schema_paths
 from cobre.case.format.descriptions import JSON_FILES
 from cobre.fields import FormatModel
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 UNITS = {
     "_mw": "MW", "_m3s": "m3/s", "_hm3": "hm3", "_m": "m", "_km2": "km2", "_per_mwh": "$/MWh",
     "_mw_per_m3s": "MW/(m3/s)",

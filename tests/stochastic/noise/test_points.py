@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import noise_oracle as oracle
 import numpy as np
+import oracle.noise as oracle
 import pytest
 from scipy.stats import kstest, norm, qmc
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.paths import EXAMPLES, ROOT, TESTS
 from builders.studies import cascade_study, with_training
 from rank_layouts import (
     collectives_of_iterations,
@@ -31,8 +32,7 @@ from cobre.sddp import Study, train
 from cobre.sddp.ranks.cpus import rank_environment, threads_of_ranks
 from cobre.sddp.timing import balance_of, iteration_timings, worker_infos
 
-TESTS = Path(__file__).resolve().parents[1]
-EXAMPLE = TESTS.parent / "examples" / "random-inflow"
+EXAMPLE = EXAMPLES / "random-inflow"
 TIMEOUT_S = 280  # a hang; the first job of a backend also compiles
 LAUNCHERS = {launcher.name: launcher for launcher in find_mpi_launchers()}
 linux = pytest.mark.skipif(sys.platform != "linux", reason="shm and tcp need Linux")
@@ -100,7 +100,7 @@ def test_mpi_ranks_change_no_bit(alone, name, ranks, threads):
         **rank_environment(threads),
         "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}",
     }
-    program = [sys.executable, str(TESTS / "sddp" / "rank_layouts.py"), str(threads)]
+    program = [sys.executable, str(TESTS / "sddp" / "ranks" / "rank_layouts.py"), str(threads)]
     done = subprocess.run(
         launcher.command(ranks, program), env=variables, capture_output=True, text=True, timeout=TIMEOUT_S
     )
@@ -192,7 +192,7 @@ result = cobre.Study({str(EXAMPLE)!r}).train(
     ranks=2, threads=1, iterations=3, on_iteration=lambda record: seen.append(record.iteration))
 print(result.policy_sha256, seen)
 """
-    environment = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-"],
         input=script,

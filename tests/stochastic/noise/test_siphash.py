@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from noise_oracle import MASK_64, siphash
-from noise_oracle import forward_seed as forward_seed_oracle
-from noise_oracle import opening_seed as opening_seed_oracle
+from oracle.noise import MASK_64, siphash
+from oracle.noise import forward_seed as forward_seed_oracle
+from oracle.noise import opening_seed as opening_seed_oracle
 
 from cobre.stochastic.noise.siphash import forward_seed, opening_seed
 

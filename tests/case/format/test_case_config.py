@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders.base_case import errors_of, only, pick, warnings_of, write_case
-from test_case_fields import put
+from builders.base_case import errors_of, only, pick, put, warnings_of, write_case
 
 from cobre.case import load
 from cobre.case.model import CheckpointOptions, PolicyOptions, ScenarioSource, UpperBoundOptions

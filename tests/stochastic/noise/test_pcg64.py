@@ -4,8 +4,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from noise_oracle import MASK_64, Pcg64
 from numba import njit
+from oracle.noise import MASK_64, Pcg64
 
 from cobre.stochastic.noise.pcg64 import below, next_u32, next_u64, seed_generator
 

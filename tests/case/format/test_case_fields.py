@@ -4,21 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders.base_case import PATHS, errors_of, only, pick, warnings_of, write_case
+from builders.base_case import PATHS, errors_of, only, pick, put, warnings_of, write_case
 
 from cobre.case import check
-
-
-def put(place: str, value: Any):
-    """Return an edit that sets a dotted place, such as ``hydros.0.reservoir.max_storage_hm3``."""
-    *parents, last = [int(part) if part.isdigit() else part for part in place.split(".")]
-
-    def edit(file: Any) -> None:
-        for part in parents:
-            file = file.setdefault(part, {}) if isinstance(part, str) else file[part]
-        file[last] = value
-
-    return edit
 
 
 @pytest.mark.parametrize(
