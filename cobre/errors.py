@@ -25,6 +25,11 @@ class Problem:
         Where: for a case ``file``, ``entity``, ``field`` and ``value`` as far as they apply.
     suggestion
         What to do, or ``None`` where there is no useful suggestion.
+
+    >>> Problem("OutOfRange", "the cost is negative", {"entity": "thermal 2", "value": -1.0}).as_dict()
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'kind': 'OutOfRange', 'message': 'the cost is negative',
+     'context': {'entity': 'thermal 2', 'value': -1.0}, 'suggestion': None}
     """
 
     kind: str
@@ -87,7 +92,15 @@ def _rebuild_error(kind: type[CobreError], arguments: tuple[Any, ...], fields: d
 
 
 class ValidationError(CobreError, ValueError):
-    """A case (or an argument) is wrong; carries every fault that was found."""
+    """A case (or an argument) is wrong; carries every fault that was found.
+
+    >>> faults = [Problem("OutOfRange", "a is negative"), Problem("OutOfRange", "b is negative")]
+    >>> error = ValidationError(faults, source="stages.json")
+    >>> print(error)
+    2 problems in stages.json; first: a is negative
+    >>> [problem.message for problem in error.problems]
+    ['a is negative', 'b is negative']
+    """
 
     def __init__(self, problems: Sequence[Problem], source: str = "case") -> None:
         if not problems:
@@ -146,6 +159,9 @@ class WorkerError(CobreError, RuntimeError):
         still running and had to be ended.
     inner : BaseException or None
         What it raised, if it raised and that could be sent.
+
+    >>> print(WorkerError(1, -9))
+    rank 1 was ended by signal 9
     """
 
     def __init__(

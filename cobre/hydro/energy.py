@@ -127,6 +127,11 @@ def accumulate(own: FloatArray, downstream: NDArray[np.intp]) -> FloatArray:
         (stage, hydro).
     downstream
         (hydro,) position of the next plant, -1 = none; without cycles.
+
+    Examples
+    --------
+    >>> accumulate(np.array([[0.5, 0.3, 0.2]]), np.array([1, 2, -1])).tolist()
+    [[1.0, 0.5, 0.2]]
     """
     total: FloatArray = own.copy()
     at = downstream.copy()

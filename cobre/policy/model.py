@@ -49,6 +49,9 @@ class StateEntry:
         Stages until it matters, or the lag, from 1; 0 for storage.
     name
         For people; takes no part in comparisons of policies.
+
+    >>> StateEntry("storage", 3, 0, "Itaipu").key
+    ('storage', 3, 0)
     """
 
     kind: str
@@ -314,6 +317,24 @@ class Policy:
         ------
         ValidationError
             When the policy has no such stage, or the state has not one number for each component.
+
+        Examples
+        --------
+        Two cuts, 900 $ - 3 $/hm3 and 500 $ - 1 $/hm3, of one reservoir:
+
+        >>> first = NodeEntry(0, 0, datetime.date(2025, 1, 1), datetime.date(2025, 2, 1), 0.0)
+        >>> cuts = NodeCuts(
+        ...     slot=np.array([0, 1]), iteration=np.array([1, 1]), forward_pass=np.array([0, 1]),
+        ...     intercept=np.array([900.0, 500.0]), slopes=np.array([[-3.0], [-1.0]]),
+        ...     active=np.ones(2, bool),
+        ... )
+        >>> policy = Policy(
+        ...     components=(StateEntry("storage", 0, 0, "Lake"),), nodes=(first,), transitions=(),
+        ...     cuts=(cuts,), is_chain=True, forward_passes=2, seed=42, completed_iterations=1,
+        ...     lower_bounds=np.array([600.0]), upper_bounds=np.array([650.0]),
+        ... )
+        >>> [policy.evaluate(0, [storage]) for storage in (100.0, 300.0, 800.0)]
+        [600.0, 200.0, 0.0]
         """
         return future_cost(self, stage, state)
 

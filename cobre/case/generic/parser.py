@@ -48,6 +48,17 @@ def parse_expression(text: str) -> Expression:
     ------
     ExpressionError
         With the place and the reason.
+
+    Examples
+    --------
+    >>> parsed = parse_expression("2 * thermal_generation(0) - hydro_generation(1, 0) <= 40")
+    >>> [(term.scale, str(term.variable.kind), term.variable.block) for term in parsed.left], parsed.operator
+    ([(2.0, 'thermal_generation', None), (-1.0, 'hydro_generation', 0)], '<=')
+    >>> parse_expression("3 line_exchange(0)")
+    Traceback (most recent call last):
+    cobre.case.generic.expression.ExpressionError: expected an operator before 'line_exchange' at column 3:
+        3 line_exchange(0)
+          ^
     """
     return _Parser(text).expression()
 
