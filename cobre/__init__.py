@@ -1,7 +1,9 @@
 """Hydrothermal power-system planning by SDDP, compiled by Numba, over pluggable communicators.
 
 >>> import cobre
->>> case = cobre.load_case("examples/random-inflow")  # doctest: +SKIP
+>>> case = cobre.load_case("examples/random-inflow")
+>>> case
+Case('random-inflow': 4 stages, 1 buses, 0 lines, 3 thermals, 2 hydros)
 >>> result = cobre.train(case, iterations=20)  # doctest: +SKIP
 
 Importing the package is light: what needs Numba, pyarrow or pydantic is imported at its first use.

@@ -20,7 +20,7 @@ _NO_EXCHANGE = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM
 
 
 def atomic_write(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write a file so that its name never stands for half of it, even after a crash.
+    """Write a file so that its name never refers to a partial file, even after a crash.
 
     The content goes to a temporary name in the same directory, is synced to disk and renamed. Whatever goes
     wrong, the temporary file is removed and an older file under the name stays as it was.

@@ -1,4 +1,4 @@
-"""One exception hierarchy: every error tells its kind, the story, the place and what to do.
+"""One exception hierarchy: every error has a kind, a message, a place and a suggestion.
 
 An exception that reaches the user is a :class:`CobreError`. Where one operation may find many faults
 at once (loading a case), the exception carries one :class:`Problem` for each.
@@ -18,13 +18,18 @@ class Problem:
     Attributes
     ----------
     kind
-        A stable word for programs to test, such as ``InvalidReference``.
+        A stable name for programs to test, such as ``InvalidReference``.
     message
         One sentence for people.
     context
         Where: for a case ``file``, ``entity``, ``field`` and ``value`` as far as they apply.
     suggestion
-        What to do, or ``None`` where nothing useful can be said.
+        What to do, or ``None`` where there is no useful suggestion.
+
+    >>> Problem("OutOfRange", "the cost is negative", {"entity": "thermal 2", "value": -1.0}).as_dict()
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'kind': 'OutOfRange', 'message': 'the cost is negative',
+     'context': {'entity': 'thermal 2', 'value': -1.0}, 'suggestion': None}
     """
 
     kind: str
@@ -48,7 +53,7 @@ class CobreError(Exception):
     Attributes
     ----------
     on_all_ranks
-        Whether the ranks of a job have agreed to raise it together; what one rank tells is then told by all.
+        Whether the ranks of a job have agreed to raise it together; all then report the same.
     """
 
     on_all_ranks: bool = False
@@ -68,7 +73,7 @@ class CobreError(Exception):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """The faults behind this error; one unless the error says otherwise."""
+        """The faults behind this error; one unless a subclass overrides it."""
         return (Problem(self.kind, self.message, self.context, self.suggestion),)
 
     def __str__(self) -> str:
@@ -87,7 +92,15 @@ def _rebuild_error(kind: type[CobreError], arguments: tuple[Any, ...], fields: d
 
 
 class ValidationError(CobreError, ValueError):
-    """A case (or an argument) is wrong; carries every fault that was found."""
+    """A case (or an argument) is wrong; carries every fault that was found.
+
+    >>> faults = [Problem("OutOfRange", "a is negative"), Problem("OutOfRange", "b is negative")]
+    >>> error = ValidationError(faults, source="stages.json")
+    >>> print(error)
+    2 problems in stages.json; first: a is negative
+    >>> [problem.message for problem in error.problems]
+    ['a is negative', 'b is negative']
+    """
 
     def __init__(self, problems: Sequence[Problem], source: str = "case") -> None:
         if not problems:
@@ -146,6 +159,9 @@ class WorkerError(CobreError, RuntimeError):
         still running and had to be ended.
     inner : BaseException or None
         What it raised, if it raised and that could be sent.
+
+    >>> print(WorkerError(1, -9))
+    rank 1 was ended by signal 9
     """
 
     def __init__(

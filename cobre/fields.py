@@ -91,7 +91,7 @@ def _parse_date(value: Any) -> datetime.date:
 
 @dataclass(frozen=True)
 class _Unsupported(AfterValidator):
-    """A check that also tells in the JSON Schema which values pass it."""
+    """A check that also states in the JSON Schema which values pass it."""
 
     honoured: tuple[Any, ...] = ()
 

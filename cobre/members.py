@@ -10,6 +10,9 @@ from types import ModuleType
 def members_of(package: str) -> tuple[ModuleType, ...]:
     """Import every module of a package, in the order of their names.
 
+    >>> [module.__name__ for module in members_of("cobre.hydro")][:3]
+    ['cobre.hydro.energy', 'cobre.hydro.evaporation', 'cobre.hydro.fpha']
+
     Kernels that are made of the members are stamped with all of them (:mod:`cobre.native.stamp`).
     """
     found = pkgutil.iter_modules(importlib.import_module(package).__path__)

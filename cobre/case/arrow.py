@@ -1,7 +1,7 @@
-"""A case as Arrow tables: its entities, and what every limit, cost and model comes to at each stage.
+"""A case as Arrow tables: its entities, and the value of every limit, cost and model at each stage.
 
 Ids are those of the case; ``block_id`` is the block's id inside its stage. Units are in the names of columns;
-costs are in $/MWh unless the name says otherwise, those of hydro plants as in
+costs are in $/MWh unless the name states another unit, those of hydro plants as in
 :data:`cobre.case.model.HYDRO_PENALTIES`.
 """
 

@@ -65,7 +65,7 @@ HELD_BY_OPTIONS = (
         )
     ),
 )
-"""Keys of ``config.json``, and sections with all that is in them, that the options of a study stand for.
+"""Keys of ``config.json``, and sections with all that is in them, that have an option of a study.
 
 Any other key is read with :meth:`cobre.case.model.Case.option` where it is used, and is part of the study's
 fingerprint.
@@ -76,7 +76,7 @@ DEFAULT_POLICY_PATH = "policy"
 
 
 def further_keys(config: ConfigFile) -> dict[str, Any]:
-    """Return the keys that are given and that no option stands for, by dotted path."""
+    """Return the keys that are given and have no option, by dotted path."""
 
     def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         if path in HELD_BY_OPTIONS or value is None:

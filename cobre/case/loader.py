@@ -61,6 +61,15 @@ def load(path: str | os.PathLike[str]) -> Case:
     ------
     cobre.errors.ValidationError
         With every problem of every file; see its ``problems``.
+
+    Examples
+    --------
+    >>> case = load("examples/two-plant-cascade")
+    >>> [hydro.name for hydro in case.hydros], case.hydros[0].downstream_id
+    (['Alto', 'Baixo'], 1)
+    >>> load("examples/none-such")
+    Traceback (most recent call last):
+    cobre.errors.ValidationError: The case directory examples/none-such does not exist. ...
     """
     case, errors, _ = check(path)
     if case is None:
@@ -75,6 +84,12 @@ def check(path: str | os.PathLike[str]) -> tuple[Case | None, list[Problem], lis
     -------
     case, errors, warnings
         The case (``None`` if there is any error), all errors and all warnings, both ordered by file.
+
+    Examples
+    --------
+    >>> case, errors, warnings = check("examples/none-such")
+    >>> case is None, errors[0].kind
+    (True, 'FileNotFound')
     """
     reporter = Reporter()
     root = _find_root(path, reporter)
@@ -98,6 +113,12 @@ def build(documents: Mapping[str, Any], directory: str | os.PathLike[str] = "cas
     ------
     cobre.errors.ValidationError
         With every problem of every document; see its ``problems``.
+
+    Examples
+    --------
+    >>> from cobre.templates import TEMPLATES
+    >>> build(TEMPLATES["toy"].build(), "toy")
+    Case('toy': 6 stages, 1 buses, 0 lines, 2 thermals, 1 hydros)
     """
     files = CaseDocuments(Path(directory).absolute(), documents)
     reporter = Reporter()
@@ -174,7 +195,7 @@ def _check_files(files: CaseDocuments, reporter: Reporter) -> Case | None:
     if reporter.errors:
         return None
     case = replace(case, generic=rows, documents=files, warnings=tuple(_by_file(reporter.warnings)))
-    # Late, for these checks are made of parts that stand on cases: only a case without errors gets here.
+    # Imported late: these checks use modules that depend on cases. Only a case without errors gets here.
     from cobre.sddp.soundness import study_problems
 
     reporter.errors += study_problems(case)

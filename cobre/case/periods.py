@@ -291,7 +291,7 @@ class StudyCalendar:
     def periods_before(self, stats: PreStudyStats | None) -> list[tuple[int, Period]]:
         """Return resolution and home of stages before the study.
 
-        One without dates of its own lies as many periods before the home of the first stage as its id says.
+        One without dates of its own lies as many periods before the home of the first stage as its id states.
         """
         if stats is None:
             return []

@@ -42,7 +42,11 @@ def make_problem(kind: str, message: str, suggestion: str | None, context: dict[
 
 
 def json_safe(value: Any) -> Any:
-    """Return ``value`` in a form that strict JSON and UTF-8 can carry; long containers become text."""
+    """Return ``value`` in a form that strict JSON and UTF-8 can carry; long containers become text.
+
+    >>> json_safe([1.5, float("nan"), float("-inf")])
+    [1.5, 'NaN', '-Infinity']
+    """
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
@@ -79,7 +83,11 @@ def _printable(text: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name closest to ``name``, or ``None`` when nothing is close."""
+    """Return the known name closest to ``name``, or ``None`` when nothing is close.
+
+    >>> did_you_mean("cost_per_mhw", ["cost_per_mwh", "bus_id"])
+    'cost_per_mwh'
+    """
     candidates = sorted(set(known))
     lowered = {candidate.lower(): candidate for candidate in candidates}
     matches = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.7)
@@ -95,7 +103,11 @@ def suggest_name(name: str, known: Iterable[str], what: str) -> str:
 
 
 def short_ids(ids: Sequence[int]) -> str:
-    """Return ids in short form: ``0-3, 7``."""
+    """Return ids in short form.
+
+    >>> short_ids([0, 1, 2, 3, 7])
+    '0-3, 7'
+    """
     ordered = sorted(set(ids))
     runs: list[list[int]] = []
     for number in ordered:
@@ -119,11 +131,15 @@ def _span(low: int, high: int) -> str:
 
 
 def plural(word: str) -> str:
-    """Return the English plural of an entity word."""
+    """Return the English plural of the name of an entity type."""
     return word + ("es" if word.endswith("s") else "s")
 
 
 def name_entity(word: str, entity_id: object, name: object = None) -> str:
-    """Return how an entity is called in problems: ``hydro 3 (Itaipu)``."""
+    """Return how an entity is called in problems.
+
+    >>> name_entity("hydro", 3, "Itaipu")
+    'hydro 3 (Itaipu)'
+    """
     label = f"{word} {entity_id}"
     return f"{label} ({name})" if isinstance(name, str) and name else label

@@ -1,4 +1,4 @@
-"""What a case comes to, in numbers: entities, time, uncertainty and models."""
+"""The size of a case in numbers: entities, time, uncertainty and models."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _root(
         typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Take the options that stand before the command."""
+    """Take the options before the command."""
 
 
 @_command(
@@ -589,7 +589,7 @@ def _interruptible() -> Iterator[None]:
 
 
 def _usage_error(given: Sequence[str], program: str, error: Any) -> int:
-    """Show an error in the arguments in the format they ask for, as far as that can be told."""
+    """Show an error in the arguments in the format they ask for, as far as that is known."""
     command = _command_of(given)
     option = getattr(getattr(error, "param", None), "opts", None) or getattr(error, "option_name", None)
     outcome = Outcome(command)

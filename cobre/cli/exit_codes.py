@@ -8,7 +8,7 @@ from cobre.errors import CobreError, OutputError, ValidationError
 
 
 class ExitCode(enum.IntEnum):
-    """What the exit code of a command says."""
+    """Meaning of the exit code of a command."""
 
     OK = 0
     ARGUMENTS = 1

@@ -1,4 +1,4 @@
-"""What the commands say of themselves.
+"""Help texts of the commands.
 
 No line breaks inside a paragraph: typer would keep them.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 ROOT = (
     "Plan hydrothermal power systems by stochastic dual dynamic programming (SDDP). "
     "A case directory describes the system, its stages and its uncertainty; cobre trains a policy, a set of "
-    "cuts that says what stored water is worth, and writes it with its convergence as Parquet files.\n\n"
+    "cuts that values stored water, and writes it with its convergence as Parquet files.\n\n"
     "Start a case:    cobre init DIR --template toy\n\n"
     "Check a case:    cobre validate CASE\n\n"
     "Inflow models:   cobre stochastic CASE\n\n"
@@ -27,7 +27,7 @@ STOCHASTIC = (
     "openings. The page with plots needs plotly: pip install 'cobre-sddp\\[report]'."
 )
 INIT = (
-    "Write a new case to start from: small, complete, ready to train, with a README.md that says what it is. "
+    "Write a new case to start from: small, complete, ready to train, with a README.md that describes it. "
     "A directory that is not empty is refused."
 )
 SCHEMA = (

@@ -1,7 +1,7 @@
 """``cobre train`` as one rank of a job that something else has started: mpiexec, ``cobre launch``, Slurm.
 
 Rank 0 checks the case, shows progress and writes; the others are quiet. All end with the same exit code:
-a rank that fails alone tells the others, or they notice that it is gone.
+a rank that fails alone notifies the others, or they notice that it is gone.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> Non
                 _fail_together(comm, error, view, outcome)
                 return
             if isinstance(error, CommError):
-                # Rank 0 tells of a lost rank, unless it is the lost one.
-                view.told = "rank 0 " not in f"{error.message} "
+                # Rank 0 reports a lost rank, unless it is the lost one.
+                view.reported = "rank 0 " not in f"{error.message} "
                 error.suggestion = error.suggestion or AFTER_A_LOSS
             _end_job(comm, error, view, outcome)
             raise
@@ -70,7 +70,7 @@ def _train(
         signalled = largest(comm, signal.SIGINT if interrupts.interrupted else interrupts.number)
         by_sigint = bool(largest(comm, interrupts.interrupted))
     conclude(result, outcome, signalled=signalled, by_sigint=by_sigint)
-    view.told = True
+    view.reported = True
 
 
 def _load_everywhere(
@@ -86,7 +86,7 @@ def _load_everywhere(
     code = largest(comm, int(outcome.exit_code))
     if code != int(ExitCode.OK):
         outcome.exit_code = ExitCode(code)
-        view.told = True
+        view.reported = True
         return None
     with failing_together(comm):
         if comm.rank != _ROOT:
@@ -110,7 +110,7 @@ def _fail_together(comm: Communicator, error: CobreError, view: RankView, outcom
 
     code = ExitCode(-largest(comm, -int(exit_code_of(error))))
     outcome.fail(code, error.problems)
-    view.told = True
+    view.reported = True
 
 
 def _end_job(comm: Communicator, error: BaseException, view: RankView, outcome: Outcome) -> None:

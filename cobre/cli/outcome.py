@@ -30,7 +30,7 @@ class Outcome:
     exit_code
         0 exactly when there are no errors.
     data, summary
-        JSON objects of the envelope; ``None`` when the command has nothing to tell.
+        JSON objects of the envelope; ``None`` when the command has no result to report.
     show
         Prints the result for people.
     """

@@ -53,7 +53,7 @@ def record_failure(outcome: Outcome, error: BaseException) -> None:
 
 
 def interrupted(message: str, signal_name: str = "SIGINT") -> Problem:
-    """Return the problem that stands for a signal."""
+    """Return the problem that reports a signal."""
     return Problem("Interrupted", message, {"signal": signal_name})
 
 

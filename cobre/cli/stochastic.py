@@ -1,4 +1,4 @@
-"""``cobre stochastic``: fit and draw a study's uncertainty, tell of it, and write it as input files."""
+"""``cobre stochastic``: fit and draw a study's uncertainty, report it, and write it as input files."""
 
 from __future__ import annotations
 

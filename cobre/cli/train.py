@@ -129,7 +129,7 @@ def run_study(
             communicator=communicator,
         )
     except WorkerError as error:
-        # What all ranks report is clearest in its own words.
+        # An error that all ranks report is shown unchanged.
         if isinstance(error.inner, CobreError) and error.inner.on_all_ranks:
             raise error.inner from None
         raise

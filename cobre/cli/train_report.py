@@ -1,4 +1,4 @@
-"""What ``cobre train`` tells of a run: its facts, its result, and where the time of each rank went."""
+"""What ``cobre train`` reports of a run: its facts, its result, and where the time of each rank went."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _cost_rows(costs: CostBreakdown) -> dict[str, str]:
 
 
 def _memory(workers: Sequence[WorkerInfo]) -> str:
-    """Say how much memory a rank takes, and how much of it is its own where ranks share."""
+    """Return the memory that a rank takes, and its own part where ranks share."""
     text = f"{max(worker.memory_bytes for worker in workers) / _MIB:,.0f} MiB"
     share = max(worker.memory_share_bytes for worker in workers)
     if len(workers) > 1:

@@ -45,7 +45,7 @@ class WarningDetail(str, enum.Enum):
 
 
 class View(ABC):
-    """Told by a command what happens; decides what is shown."""
+    """Receives the events of a command; decides what is shown."""
 
     def started(self, facts: Mapping[str, Any], warnings: Sequence[Problem] = ()) -> None:  # noqa: B027
         """Training begins; ``facts`` describe the study, ``warnings`` are those found so far."""
@@ -57,7 +57,7 @@ class View(ABC):
         """Training has ended by itself or on request."""
 
     def notice(self, message: str) -> None:
-        """Tell a person something while the command runs; may be called by any thread."""
+        """Show a line to a person while the command runs; any thread may call it."""
         print(message, file=sys.stderr, flush=True)
 
     @abstractmethod
@@ -117,14 +117,14 @@ class RankView(View):
     ----------
     rank
         Of this process; 0 until it knows better.
-    told
+    reported
         Rank 0 knows how this rank ended.
     """
 
     def __init__(self, view: View) -> None:
         self._view = view
         self.rank = 0
-        self.told = False
+        self.reported = False
 
     def started(self, facts: Mapping[str, Any], warnings: Sequence[Problem] = ()) -> None:
         """Show it on rank 0."""
@@ -137,7 +137,7 @@ class RankView(View):
             self._view.iteration(record)
 
     def terminated(self, facts: Mapping[str, Any]) -> None:
-        """Say so on rank 0."""
+        """Report it on rank 0."""
         if self.rank == 0:
             self._view.terminated(facts)
 
@@ -150,7 +150,7 @@ class RankView(View):
         """Show the end on rank 0."""
         if self.rank == 0:
             self._view.finish(outcome)
-        elif not self.told:
+        elif not self.reported:
             for problem in outcome.errors:
                 advice = f" ({problem.suggestion})" if problem.suggestion else ""
                 story = f"rank {self.rank}: {problem.kind}: {problem.message}{advice}"
@@ -158,7 +158,7 @@ class RankView(View):
 
 
 def progress_fields(record: IterationRecord) -> dict[str, Any]:
-    """Return what a line ``progress`` tells of an iteration (OUT-01).
+    """Return the fields of a line ``progress``: one iteration (OUT-01).
 
     ``gap`` is the fraction (upper - lower) / |upper|, null when the upper bound is zero; ``gap_percent``
     relates the difference to the lower bound, as the results do. Both are null where the lower bound is an

@@ -79,7 +79,7 @@ def _show_group(console: Console, group: Sequence[Problem], *, roomy: bool) -> N
 
 
 def _example(problem: Problem) -> str:
-    """Return where a warning applies, or what it says where it names no place."""
+    """Return where a warning applies, or its message where it names no place."""
     where = place_of(problem.context)
     others = [f"{key} {value}" for key, value in problem.context.items() if key in ("stage", "node")]
     return where or ", ".join(others) or problem.message

@@ -56,7 +56,7 @@ class EnergyData:
     specific
         (stage, hydro) MW/(m3/s.m); NaN where it is not known.
     reference_volume_hm3, reference_turbine_m3s
-        (stage, hydro) operating point that stands for the plant.
+        (stage, hydro) operating point that represents the plant.
     min_storage_hm3, max_storage_hm3
         (hydro,) limits of the plant.
     """
@@ -127,6 +127,11 @@ def accumulate(own: FloatArray, downstream: NDArray[np.intp]) -> FloatArray:
         (stage, hydro).
     downstream
         (hydro,) position of the next plant, -1 = none; without cycles.
+
+    Examples
+    --------
+    >>> accumulate(np.array([[0.5, 0.3, 0.2]]), np.array([1, 2, -1])).tolist()
+    [[1.0, 0.5, 0.2]]
     """
     total: FloatArray = own.copy()
     at = downstream.copy()

@@ -20,7 +20,11 @@ from cobre.hydro.geometry import GeometryCurve
 
 
 def month_shares(start: datetime.date, end: datetime.date) -> list[tuple[int, int, float]]:
-    """Return (month, its days, share of the stage's days) for each month in ``[start, end)``."""
+    """Return (month, its days, share of the stage's days) for each month in ``[start, end)``.
+
+    >>> month_shares(datetime.date(2025, 1, 30), datetime.date(2025, 2, 7))
+    [(1, 31, 0.25), (2, 28, 0.75)]
+    """
     total = (end - start).days
     shares = []
     day = start
@@ -48,6 +52,14 @@ def linear_evaporation(
         Twelve each, January first.
     months
         From :func:`month_shares`.
+
+    Examples
+    --------
+    >>> lake = GeometryCurve([0.0, 100.0], [300.0, 310.0], [10.0, 20.0])
+    >>> january = month_shares(datetime.date(2025, 1, 1), datetime.date(2025, 2, 1))
+    >>> intercept, slope, reference = linear_evaporation(lake, [74.4] * 12, [50.0] * 12, january)
+    >>> round(intercept + slope * reference, 9)  # 74.4 mm from 15 km2 in 744 hours, m3/s
+    0.416666667
     """
     intercept = slope = reference = 0.0
     for month, days, share in months:

@@ -19,6 +19,14 @@ class GeometryCurve:
         Strictly increasing; at least one.
     height_m, area_km2
         Of the same length, non-decreasing.
+
+    Examples
+    --------
+    >>> lake = GeometryCurve([0.0, 100.0, 300.0], [300.0, 310.0, 320.0], [10.0, 20.0, 30.0])
+    >>> float(lake.height(200.0)), lake.area(50.0), lake.area_slope(50.0)
+    (315.0, 15.0, 0.1)
+    >>> lake.mean_height(0.0, 100.0), lake.secant_height_slope(0.0, 300.0) == 20.0 / 300.0
+    (305.0, True)
     """
 
     def __init__(

@@ -56,7 +56,16 @@ class Head:
 
 @dataclass(frozen=True)
 class ProductionFunction:
-    """Power (MW) of a plant at any operating point."""
+    """Power (MW) of a plant at any operating point.
+
+    >>> from cobre.hydro.tailrace import PolynomialCurve
+    >>> lake = GeometryCurve([0.0, 100.0], [300.0, 310.0], [10.0, 20.0])
+    >>> head = Head(lake, PolynomialCurve((250.0, 0.01)), loss_factor=0.0, loss_m=4.0)
+    >>> float(head.net(50.0, 100.0))  # 305 m - 251 m - 4 m
+    50.0
+    >>> round(float(ProductionFunction(head, efficiency=0.9).power(50.0, 100.0)), 6)
+    44.145
+    """
 
     head: Head
     efficiency: float

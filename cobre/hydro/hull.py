@@ -39,6 +39,12 @@ def upper_hull_1d(x: FloatArray, height: FloatArray) -> list[Face]:
     ----------
     x
         Strictly increasing. A single point gives one flat segment.
+
+    Examples
+    --------
+    >>> faces = upper_hull_1d(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, 3.0, 3.0, 4.0]))
+    >>> [(face.intercept, float(face.slope[0]), face.points.tolist()) for face in faces]
+    [(0.0, 3.0, [0, 1]), (2.5, 0.5, [1, 3])]
     """
     if x.size == 1:
         return [Face(float(height[0]), np.zeros(1), np.array([0]))]

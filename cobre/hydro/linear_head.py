@@ -57,7 +57,17 @@ def head_planes(
     high_hm3: float,
     max_turbined_m3s: float,
 ) -> NDArray[np.float64]:
-    """Return the planes of the envelope, float64 (planes, 4); one plane if the slope or range is 0."""
+    """Return the planes of the envelope, float64 (planes, 4); one plane if the slope or range is 0.
+
+    A row holds the intercept (MW) and the slopes in storage, turbined flow and spillage. At full storage and
+    full flow the envelope is exact:
+
+    >>> planes = head_planes(0.8, 0.001, 100.0, 100.0, 300.0, 50.0)
+    >>> planes.tolist()
+    [[0.0, 0.0, 1.0, 0.0], [-5.0, 0.05, 0.8, 0.0]]
+    >>> (planes @ [1.0, 300.0, 50.0, 0.0]).tolist()  # 1 MW/(m3/s) * 50 m3/s
+    [50.0, 50.0]
+    """
     at_low = productivity + slope * (low_hm3 - reference_hm3)
     at_high = productivity + slope * (high_hm3 - reference_hm3)
     top = [0.0, 0.0, at_high, 0.0]

@@ -2,7 +2,7 @@
 
 Planes are taken by falling slope in storage, then rising slope in flow, and each is compared with the plane
 before it; where both are alike their mean takes their place and is compared with the next one. The plane
-through the origin (no intercept, no slope in storage) stands alone, so that nothing is generated from no
+through the origin (no intercept, no slope in storage) is not merged, so that nothing is generated from no
 water.
 """
 

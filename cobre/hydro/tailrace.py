@@ -21,7 +21,11 @@ class Tailrace(Protocol):
 
 @dataclass(frozen=True)
 class PolynomialCurve:
-    """``c0 + c1 * outflow + c2 * outflow^2 + ...``"""
+    """``c0 + c1 * outflow + c2 * outflow^2 + ...``
+
+    >>> PolynomialCurve((250.0, 0.01)).level([0.0, 200.0]).tolist()
+    [250.0, 252.0]
+    """
 
     coefficients: tuple[float, ...]
 
@@ -36,7 +40,11 @@ class PolynomialCurve:
 
 @dataclass(frozen=True)
 class PiecewiseCurve:
-    """Linear between points of strictly increasing outflow, constant outside them."""
+    """Linear between points of strictly increasing outflow, constant outside them.
+
+    >>> PiecewiseCurve((0.0, 100.0), (250.0, 251.0)).level([50.0, 400.0]).tolist()
+    [250.5, 251.0]
+    """
 
     outflow_m3s: tuple[float, ...]
     height_m: tuple[float, ...]

@@ -38,7 +38,7 @@ LP_RETRIES = 1
 SIMPLEX_ITERATIONS = 2
 _COUNTERS = 8
 
-# Words of a cut record, 24 + 8n bytes as float64 so that every field is aligned (TRN-04):
+# Fields of a cut record, 24 + 8n bytes as float64 so that every field is aligned (TRN-04):
 # u32 slot, u32 iteration | u32 forward pass, u32 zero | f64 intercept | f64 slopes.
 CUT_INTERCEPT = 2
 CUT_SLOPES = 3
@@ -49,7 +49,7 @@ TRUNCATED_WITH_VALID_CUTS = 2
 
 
 ROUNDING = 32.0 * float(np.finfo(np.float64).eps)
-"""Share of a sum of magnitudes that rounding in it, and in the solver behind it, may come to."""
+"""Share of a sum of magnitudes that rounding in it, and in the solver behind it, may reach."""
 
 FAR_APART = 1.0e7
 """Ratio of costs from which rounding at the largest counts beside the smallest."""
@@ -121,10 +121,10 @@ class CutPool(NamedTuple):
     Attributes
     ----------
     record
-        Cut records by (node, slot, word), float64[N, C, 3 + n]; ``CUT_INTERCEPT``, and the slopes from
+        Cut records by (node, slot, field), float64[N, C, 3 + n]; ``CUT_INTERCEPT``, and the slopes from
         ``CUT_SLOPES`` on. Cuts that were loaded have no header.
     num_cuts
-        Slots that are filled, int64[N]; cuts stand in the order of (iteration, forward pass).
+        Slots that are filled, int64[N]; cuts are in the order of (iteration, forward pass).
     iteration, forward_pass
         Where each cut comes from, int32[N, C]; iterations count from 1, those of other policies are 0.
     active
@@ -283,7 +283,7 @@ def _truncation(template: StageTemplate) -> NDArray[np.int8]:
 
 
 def _offsets(sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Return where each part begins when parts of these sizes stand behind each other."""
+    """Return where each part begins when parts of these sizes follow each other."""
     return np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""From a case and its opening tree to the stage LPs; what is in them is said in :mod:`cobre.lp.stage`."""
+"""From a case and its opening tree to the stage LPs; :mod:`cobre.lp.stage` describes their content."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 HiGHS takes a reduced cost below 1e-9 for zero, and beside a cost of 1e16 one of 1 has no digit left. Costs
 stay above ``LEAST_COST`` units; costs so far apart that the largest would then be beyond what doubles hold
 beside the smallest are refused, by name. Validity never rests on the unit (:mod:`cobre.lp.dual_bound` sees to
-that): it decides how close bounds can come to the optimum.
+that): it decides how close bounds can be to the optimum.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from cobre.lp.index import ABSENT
 FloatArray = NDArray[np.float64]
 
 LEAST_COST = 2.0**-18
-"""Units of objective that the smallest cost comes to at least, where the unit is chosen here."""
+"""Least value of the smallest cost in units of the objective, where the unit is chosen here."""
 
 LEAST_GIVEN_COST = 1.0e-8
 """The same where ``cost_scale_factor`` is given: ten times the solver's tolerance."""
 
 LARGEST_GIVEN_COST = 1.0e9
-"""Units of objective that the largest cost comes to at most, where ``cost_scale_factor`` is given."""
+"""Largest value of the largest cost in units of the objective, where ``cost_scale_factor`` is given."""
 
 WIDEST_COSTS = 1.0e14
 """Ratio of the largest to the smallest cost that LPs can hold."""
@@ -140,7 +140,7 @@ def choose_cost_scale(ends: Sequence[Cost], given: float | None = None) -> float
             low, high = most.value / LARGEST_GIVEN_COST, least.value / LEAST_GIVEN_COST
             raise _refusal(
                 f"{layout.CONFIG}: modeling.cost_scale_factor = {given:.6g} makes the cost of {cost} "
-                f"{cost.value / given:.3g} units of objective, which the solver cannot tell from "
+                f"{cost.value / given:.3g} units of objective, which the solver cannot distinguish from "
                 f"{'zero' if cost is least else 'infinity'}",
                 cost,
                 f"leave modeling.cost_scale_factor out, or choose it between {low:.3g} and {high:.3g}",

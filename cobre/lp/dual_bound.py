@@ -28,7 +28,7 @@ from cobre.native import inner_kernel
 def _future_spread(lp, pool, work, worker, stage):
     """Bound the range of the future cost and of the slack of every cut in the LP, in units of the objective.
 
-    At an optimum the future cost is its floor, or what one of the cuts says at some outgoing state.
+    At an optimum the future cost is its floor, or the value of one of the cuts at some outgoing state.
     """
     states = lp.state_col.shape[1]
     most = abs(lp.col_least[lp.col_offset[stage] + lp.theta_col[stage]]) * lp.cost_scale

@@ -325,7 +325,7 @@ def _set_retry_options(handle, level):
 
 @inner_kernel
 def _run_to_status(handle, work, worker):
-    """Solve as the options say; the status of the model, 0 ("not set") where HiGHS reports an error."""
+    """Solve with the options set; return the model's status, 0 ("not set") where HiGHS reports an error."""
     failed = _run(handle) < 0
     work.counters[worker, SIMPLEX_ITERATIONS] += _iteration_count(handle)
     return np.int32(0) if failed else _model_status(handle)
@@ -358,7 +358,7 @@ def _solve_with_retries(handle, work, worker):
 
 @inner_kernel
 def solve_loaded(lp, work, worker, stage):
-    """Solve the LP as it stands; on OK the worker's scratch arrays hold values and duals."""
+    """Solve the LP as it is; on OK the worker's scratch arrays hold values and duals."""
     handle = work.handle[worker, stage]
     work.counters[worker, LP_SOLVES] += 1
     if _run_to_status(handle, work, worker) != STATUS_OPTIMAL:
@@ -377,7 +377,7 @@ def solve_loaded(lp, work, worker, stage):
 
 @inner_kernel
 def solve_with_cuts(lp, pool, work, worker, stage):
-    """Solve the LP as it stands, with every cut that the pool has for it; see :func:`solve_loaded`."""
+    """Solve the LP as it is, with every cut that the pool has for it; see :func:`solve_loaded`."""
     while True:
         status = solve_loaded(lp, work, worker, stage)
         if status != OK or pool.first_candidate[stage] >= pool.first_loaded[stage]:

@@ -7,7 +7,7 @@ lie. Bounds of the memory m of every plant are carried from stage to stage by in
 
 with e between its least and largest value over the openings of the stage.
 
-Intervals by lag forget that one inflow stands behind several of them. Where inflow is truncated, the range
+Intervals by lag ignore that several lags contain the same inflow. Where inflow is truncated, the range
 of y is narrowed by its joint extremes: with ``z_s = e_s + psi . m + tau_s``, tau_s >= 0 what truncation adds,
 y is linear in all earlier e and tau, each of which enters with one weight, the response of y to it.
 """

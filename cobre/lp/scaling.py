@@ -28,7 +28,7 @@ from cobre.lp.template import StageTemplate
 FloatArray = NDArray[np.float64]
 
 BAD_RATIO = 1.0e9
-"""A range of coefficients beyond which a solver's tolerances cannot tell small from zero."""
+"""A range of coefficients beyond which a solver's tolerances cannot distinguish small from zero."""
 
 WIDE_RATIO = 1.0e6
 """A range of matrix coefficients beyond which a stage is scaled."""
@@ -75,7 +75,7 @@ class StageScaling:
     row_scale: ScaleFactors
 
     def warnings(self) -> tuple[str, ...]:
-        """Return what is still badly scaled, in words."""
+        """Describe what is still badly scaled."""
         return tuple(
             f"stage {self.stage_id}: coefficients of the {what} range over {after.least:.3g} .. "
             f"{after.most:.3g} after scaling; look for limits, costs or units that are far from the others"
@@ -96,7 +96,7 @@ class ScalingReport:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is still badly scaled, in words."""
+        """Description of what is still badly scaled."""
         return tuple(text for stage in self.stages for text in stage.warnings())
 
     @property

@@ -3,11 +3,11 @@
     storage     hm3 in each reservoir at the end of the stage
     inflow_lag  m3/s, what a plant's inflow model remembers of past inflows
     in_transit  hm3 released by a plant with travel time that reach the plant below j stages later
-    commitment  MW that a thermal plant has been told to deliver j stages later
+    commitment  MW ordered from a thermal plant for delivery j stages later
 
 and what the modules of :mod:`cobre.lp.entities` carry.
 
-An outgoing component with offset j speaks of stage t + j, an incoming one of stage t - 1 + j. What cannot
+An outgoing component with offset j refers to stage t + j, an incoming one of stage t - 1 + j. What cannot
 matter any more (arrivals after the end of the study) is held at 0.
 """
 

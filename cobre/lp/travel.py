@@ -40,7 +40,7 @@ def arrival_shares(
     begin, end
         Hours (from the start of the stage) between which each release is made evenly, (n,).
     period_edges
-        Hours between the periods of the stage in which arrivals are told apart, (p + 1,).
+        Hours between the periods of the stage in which arrivals are distinguished, (p + 1,).
     later_hours
         Hours of the stages after this one, to the end of the study; what arrives later is not counted.
 

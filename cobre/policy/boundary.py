@@ -1,7 +1,7 @@
 """The cuts of another policy that value the state at the end of a study.
 
 The policy may be a directory of cobre, as ``cobre train`` writes it, or of cobre-rs. Of its nodes (pools) the
-one is taken that values states at the end of the last stage. Its cuts say
+one is taken that values states at the end of the last stage. Its cuts are
 
     theta >= alpha_c + sum_j pi_cj x_j        (c over active cuts, j over the node's components)
 
@@ -54,14 +54,14 @@ def boundary_cuts(case: Case, components: Sequence[Component]) -> BoundaryCuts |
     Parameters
     ----------
     case
-        The study; ``case.policy`` tells where the boundary is.
+        The study; ``case.policy`` holds the path of the boundary.
     components
         The study's state, see :data:`cobre.policy.matching.Component`.
 
     Raises
     ------
     ValidationError
-        When the policy cannot be read, does not value states at the end of the study, or speaks of states
+        When the policy cannot be read, does not value states at the end of the study, or values states
         that the study does not have. With ``boundary_strict`` also when it lacks one of the study's.
     """
     if case.policy.boundary_path is None:

@@ -19,7 +19,7 @@ Write = Callable[[bytes], object]
 
 
 def write_canonical(value: Any, write: Write, skipped: Collection[str] = ()) -> None:
-    """Write the bytes that stand for ``value``.
+    """Write the bytes that represent ``value``.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def write_canonical(value: Any, write: Write, skipped: Collection[str] = ()) -> 
     Raises
     ------
     TypeError
-        For a value that has no such form, among them paths, which say nothing of what they lead to.
+        For a value that has no such form, among them paths, which do not state the content behind them.
     """
     if isinstance(value, np.ndarray):
         _write_array(value, write)

@@ -5,7 +5,7 @@
     <root>/   checkpoint-000010/  checkpoint-000020/  ...   latest -> checkpoint-000020
 
 A checkpoint gets its name when all of it is on disk, so a killed writer leaves nothing but a hidden
-directory that the next one removes. Which is newest is told by a number in the manifest, not by a clock and
+directory that the next one removes. The newest is identified by a number in the manifest, not by a clock and
 not by the iteration: a run that starts again in the same place counts iterations anew.
 """
 
@@ -84,7 +84,7 @@ def write_checkpoint(root: Path, data: CheckpointData, keep_last: int = 3, *, co
 
 
 def latest_checkpoint(root: Path) -> FoundCheckpoint | None:
-    """Return the newest checkpoint whose files are all what its manifest says; ``None`` without any.
+    """Return the newest checkpoint whose files all match its manifest; ``None`` without any.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def _point_to(root: Path, name: str) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a checkpoint; a name that stands for half of one never exists."""
+    """Remove a checkpoint; no name ever refers to a partial one."""
     hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}.removed")
     path.rename(hidden)
     sync_directory(path.parent)

@@ -43,7 +43,7 @@ def policy_differences(one: Policy, other: Policy) -> list[Difference]:
                 text = f"floor {node.future_cost_floor!r} in A, {theirs.future_cost_floor!r} in B"
                 found.append(Difference("cuts", f"{where}: {text}"))
     elif one.sha256() != other.sha256():
-        found.append(Difference("cuts", "cuts are not compared one by one: state or nodes differ"))
+        found.append(Difference("cuts", "cuts are not compared individually: state or nodes differ"))
     return [*state, *graph, *found, *_bounds(one, other)]
 
 
@@ -109,7 +109,7 @@ def _cuts(mine: NodeCuts, theirs: NodeCuts) -> Iterator[str]:
 
 
 def _bits(cuts: NodeCuts, count: int) -> NDArray[np.uint64]:
-    """Return the bits of the numbers of the first cuts, so that 0 and -0 are told apart."""
+    """Return the bits of the numbers of the first cuts, so that 0 and -0 differ."""
     numbers = np.column_stack([cuts.intercept[:count], cuts.slopes[:count]])
     return np.ascontiguousarray(numbers, np.float64).view(np.uint64)
 

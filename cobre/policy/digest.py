@@ -32,6 +32,14 @@ def policy_digest(
         Of each node float64[cuts] and float64[cuts, states].
     active
         Of each node bool[cuts]; a policy whose cuts are all active has the digest it has without.
+
+    Examples
+    --------
+    >>> shape = {"stage_ids": [0], "node_ids": None, "states": 1, "forward_passes": 1}
+    >>> one = policy_digest(**shape, intercepts=[np.array([1.0])], slopes=[np.array([[-2.0]])])
+    >>> other = policy_digest(**shape, intercepts=[np.nextafter([1.0], 2.0)], slopes=[np.array([[-2.0]])])
+    >>> len(one), one == other
+    (64, False)
     """
     digest = hashlib.sha256(_FORMAT)
     digest.update(struct.pack("<qqq", len(stage_ids), states, forward_passes))

@@ -1,9 +1,9 @@
-"""What a study is, in digests: one for each topic, so that it can be told what two studies differ in.
+"""Digests of a study: one for each topic, so that a comparison can name what differs.
 
 A topic is a part of the resolved study and one of its fields, such as ``hydros.initial_storage_hm3`` or
-``stage_data.thermal_max_mw``. All fields count unless they are listed in ``_NO_MATTER``: what is added to
-the model changes the fingerprint without a word here. Nothing of the files counts, neither their places nor
-the order of what is in them.
+``stage_data.thermal_max_mw``. All fields count unless they are listed in ``_NO_MATTER``: a field added to
+the model changes the fingerprint by itself. Nothing of the files counts, neither their places nor
+the order of their content.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Scalar = bool | int | float | str | None
 
 _NO_MATTER: Final = frozenset(
     {
-        # Where files are, what was said while loading, figures for reports.
+        # Where files are, warnings of the loader, figures for reports.
         *("path", "documents", "warnings", "energy", "config", "extensions"),
         # What training does besides making cuts, how long it goes on, and what is written.
         *("simulation", "exports", "training.upper_bound"),
@@ -95,7 +95,7 @@ class Topic:
     value
         The value, where it is a single one and ``scalar`` is set.
     parts
-        Short digests by stage or entity, to tell where two differ.
+        Short digests by stage or entity, to find where two differ.
     """
 
     sha256: str
@@ -193,7 +193,7 @@ def differences(
 
 
 def _follows(name: str, before: Topic | None, after: Topic | None, changed: set[str]) -> bool:
-    """Whether a difference is but the consequence of one that is told elsewhere."""
+    """Whether a difference is only the consequence of one that is reported elsewhere."""
     section, _, part = name.partition(".")
     if before is None or after is None:
         return any(parent in changed for parent in _parents(name))
@@ -307,7 +307,7 @@ def _fields(part: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _is_table(value: Any) -> bool:
-    """Whether it is a sequence of dataclasses (or of nothing), which is told field by field."""
+    """Whether it is a sequence of dataclasses (or of nothing), which is compared field by field."""
     return isinstance(value, tuple) and all(map(dataclasses.is_dataclass, value))
 
 

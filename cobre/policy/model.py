@@ -49,6 +49,9 @@ class StateEntry:
         Stages until it matters, or the lag, from 1; 0 for storage.
     name
         For people; takes no part in comparisons of policies.
+
+    >>> StateEntry("storage", 3, 0, "Itaipu").key
+    ('storage', 3, 0)
     """
 
     kind: str
@@ -82,7 +85,7 @@ class NodeEntry:
     future_cost_floor
         Bound on the future cost that holds without any cut, in $.
     loaded_cuts
-        How many cuts came from another policy (boundary, warm start); they stand first.
+        How many cuts came from another policy (boundary, warm start); they come first.
     """
 
     id: int
@@ -147,7 +150,7 @@ class NodeCuts:
         require_array("intercept", self.intercept, np.float64, (count,))
         require_array("active", self.active, np.bool_, (count,))
         for name, values in self.activity.items():
-            require(_NAME.match(name), f"activity column {name!r}: names are lower-case words")
+            require(_NAME.match(name), f"activity column {name!r}: names are lower-case identifiers")
             require(values.dtype in (np.int64, np.float64, np.bool_), f"{name} has type {values.dtype}")
             require_array(name, values, values.dtype, (count,))
         require(
@@ -178,7 +181,7 @@ class Policy:
     seed
         uint64: seed of the opening tree.
     completed_iterations
-        Iterations that the cuts stand for.
+        Iterations that made the cuts.
     lower_bounds, upper_bounds
         float64[completed_iterations], $; bounds of each iteration.
     lower_bound_kind
@@ -297,7 +300,7 @@ class Policy:
 
     @property
     def boundary_cuts(self) -> int:
-        """How many cuts at each node of the last stage came from another policy; they stand first."""
+        """How many cuts at each node of the last stage came from another policy; they come first."""
         return self.nodes[-1].loaded_cuts
 
     def evaluate(self, stage: int, state: NDArray[np.float64]) -> float:
@@ -314,6 +317,24 @@ class Policy:
         ------
         ValidationError
             When the policy has no such stage, or the state has not one number for each component.
+
+        Examples
+        --------
+        Two cuts, 900 $ - 3 $/hm3 and 500 $ - 1 $/hm3, of one reservoir:
+
+        >>> first = NodeEntry(0, 0, datetime.date(2025, 1, 1), datetime.date(2025, 2, 1), 0.0)
+        >>> cuts = NodeCuts(
+        ...     slot=np.array([0, 1]), iteration=np.array([1, 1]), forward_pass=np.array([0, 1]),
+        ...     intercept=np.array([900.0, 500.0]), slopes=np.array([[-3.0], [-1.0]]),
+        ...     active=np.ones(2, bool),
+        ... )
+        >>> policy = Policy(
+        ...     components=(StateEntry("storage", 0, 0, "Lake"),), nodes=(first,), transitions=(),
+        ...     cuts=(cuts,), is_chain=True, forward_passes=2, seed=42, completed_iterations=1,
+        ...     lower_bounds=np.array([600.0]), upper_bounds=np.array([650.0]),
+        ... )
+        >>> [policy.evaluate(0, [storage]) for storage in (100.0, 300.0, 800.0)]
+        [600.0, 200.0, 0.0]
         """
         return future_cost(self, stage, state)
 
@@ -382,13 +403,13 @@ class CheckpointData:
     def __post_init__(self) -> None:
         rows = self.policy.completed_iterations
         for name, column in self.history.items():
-            require(_NAME.match(name), f"history column {name!r}: names are lower-case words")
+            require(_NAME.match(name), f"history column {name!r}: names are lower-case identifiers")
             require(
                 len(column) == rows, f"history column {name} has {len(column)} rows for {rows} iterations"
             )
             column_type(column)
         for name, array in self.extra_arrays.items():
-            require(_NAME.match(name), f"array {name!r}: names are lower-case words")
+            require(_NAME.match(name), f"array {name!r}: names are lower-case identifiers")
             require(array.dtype in ARRAY_DTYPES, f"array {name} has type {array.dtype}")
         if self.bases is not None:
             self.bases.check(self.policy.forward_passes, len(self.policy.nodes))

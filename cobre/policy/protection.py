@@ -65,7 +65,7 @@ class PlannedWork:
 
 
 def stored_work(path: Path) -> StoredWork | None:
-    """Return what stands at ``path``; ``None`` where nothing does.
+    """Return what is at ``path``; ``None`` where nothing does.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def source_digest(path: Path) -> str:
     Raises
     ------
     ValidationError
-        When nothing stands there, or a policy directory of cobre is damaged.
+        When nothing is there, or a policy directory of cobre is damaged.
     """
     files = sorted(entry for entry in path.rglob("*.bin") if entry.is_file())
     if not files:
@@ -118,12 +118,12 @@ def source_digest(path: Path) -> str:
 
 
 def protected_work(path: Path, *, force: bool) -> StoredWork | None:
-    """Return what a run would replace at ``path``; ``None`` where nothing stands, or ``force`` gives it up.
+    """Return what a run would replace at ``path``; ``None`` where nothing is, or ``force`` is given.
 
     Raises
     ------
     OutputError
-        When something foreign stands there, which nothing replaces, or something whose worth is unknown.
+        When something foreign is there, which is never replaced, or something whose worth is unknown.
     """
     check_replaceable(path)
     if force:

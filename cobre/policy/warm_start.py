@@ -4,7 +4,7 @@ A cut ``theta >= alpha + pi . x`` bounds the future cost Q(x) of the study it wa
 matched by their dates, and the horizon must end on the same day, for else the cut bounds the cost of
 another future. Components of the state are matched by kind, entity and offset.
 
-Of a component y that the policy does not know, the cut says nothing; with slope 0 it claims that alpha + pi
+Of a component y that the policy does not know, the cut states nothing; with slope 0 it claims that alpha + pi
 . x bounds Q(x, y) at *every* y. The policy was trained without y, so at best it bounds Q(x, 0). Q is
 convex, and as a rule falls in y: water in a new reservoir or under way, power that is paid for already, and
 wet months before save costs later. So the claim fails for some y > 0, however the cut is lifted, and the
@@ -84,7 +84,7 @@ def compatibility(
     Raises
     ------
     ValidationError
-        With everything that stands in the way.
+        With everything that prevents it.
     """
     if held_at_zero is None:
         held_at_zero = np.zeros((len(nodes), len(components)), np.bool_)

@@ -33,7 +33,7 @@ def read_convergence(output_dir: Path | str) -> pa.Table:
 
 
 def read_metadata(output_dir: Path | str) -> dict[str, Any]:
-    """Return what ``training/metadata.json`` tells of a training run.
+    """Return the content of ``training/metadata.json`` of a training run.
 
     Raises
     ------

@@ -7,7 +7,7 @@
                           correlation.json  noise_openings.parquet  fitting_report.json
 
 Copied into ``scenarios/`` of the case (the last one is for people), the files give the same model again. A
-file that would say nothing is not written, and that of an earlier run removed.
+file that would be empty is not written, and that of an earlier run is removed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def write_stochastic(output_dir: Path, report: StochasticReport) -> tuple[Path, 
 
 
 def export_tables(report: StochasticReport) -> dict[str, pa.Table]:
-    """Return the tables that say what the study's uncertainty is, by the name of their file."""
+    """Return the tables of the study's uncertainty, by file name."""
     from cobre.stochastic.report import tables as made
 
     tables = {}

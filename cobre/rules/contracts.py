@@ -132,7 +132,7 @@ class RiskRule:
     key
         In ``stages.json``: ``"risk_measure": {key: content}``, or ``"risk_measure": key`` without content.
     content
-        Pydantic type of what stands below the key (a :class:`~cobre.fields.FormatModel`, or an annotated
+        Pydantic type of the value of the key (a :class:`~cobre.fields.FormatModel`, or an annotated
         list); ``None`` where the measure has no parameters.
     measure
         Makes the measure of the validated content. Its kind is the name of the module.

@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 class Study:
     """A case to plan.
 
-    >>> study = cobre.Study("examples/random-inflow")  # doctest: +SKIP
+    >>> import cobre
+    >>> study = cobre.Study("examples/random-inflow")
+    >>> study.case.hydros[0].name
+    'Serra'
     >>> result = study.train(ranks=4, iterations=100, output="results")  # doctest: +SKIP
 
     Parameters

@@ -6,7 +6,7 @@ a group are taken by id, so that the order in the file does not matter.
 
 A matrix with an eigenvalue below -1e-8 is no correlation matrix. Its negative eigenvalues are left out and
 the rest is scaled back to ones on the diagonal, so that every entity keeps its standard deviation; of the
-result the root is taken. The case's warnings say by how much correlations change.
+result the root is taken. The case's warnings state by how much correlations change.
 """
 
 # numba's decorator hides the kernels' types from mypy.

@@ -80,6 +80,10 @@ def noise_groups(stages: Sequence[Stage]) -> IntArray:
     """Return the noise group of each stage: stages of one season in one year share a group.
 
     Groups are numbered in the order in which they first occur; a stage without a season has its own.
+
+    >>> from cobre.case import load
+    >>> noise_groups(load("examples/random-inflow").stages).tolist()
+    [0, 1, 2, 3]
     """
     known: dict[tuple[int, int], int] = {}
     groups: list[int] = []

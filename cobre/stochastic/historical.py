@@ -1,4 +1,4 @@
-"""Windows of observed inflows: what the study would meet if it began in an earlier year.
+"""Windows of observed inflows: the inflows of a study that began in an earlier year.
 
 The window of year y moves the study's stages so that the first one starts in that year. It is complete where
 every hydro was observed on every day of the moved stages and of the lags that enter the first of them. The
@@ -110,7 +110,7 @@ def _take_off_lags(model: InflowModel, inflow: FloatArray, memory: FloatArray) -
 
 
 def _lag_periods(case: Case, model: InflowModel) -> list[tuple[datetime.date, datetime.date]]:
-    """Return the months that the lags entering the first stage stand for."""
+    """Return the months of the lags that enter the first stage."""
     periods = []
     month = case.stages[0].start_date.replace(day=1)
     monthly = case.seasons is not None and case.seasons.cycle_type == "monthly"

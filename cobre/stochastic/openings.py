@@ -1,6 +1,6 @@
 """The noise of one stage's openings, by the stage's sampling method.
 
-Openings drawn one by one (``saa``) have a generator each, whose seed is the hash of (tree seed, opening,
+Independent openings (``saa``) have a generator each, whose seed is the hash of (tree seed, opening,
 stage id); the other methods make all openings of a stage together, from the hash of (tree seed, stage id).
 ``historical_residuals`` takes the residuals of a window of the history, chosen by the opening's hash; load
 and sources are at their mean there.
@@ -35,7 +35,7 @@ METHODS: dict[SamplingMethod, int] = {
     "owen_halton": OWEN_HALTON,
     "historical_residuals": SAA,
 }
-"""Numbers of the methods in kernels; forward passes draw fresh noise one by one instead of residuals."""
+"""Numbers of the methods in kernels; forward passes draw fresh noise independently instead of residuals."""
 
 
 def fill_openings(seed: int, stage: Stage, windows: FloatArray, out: FloatArray) -> None:

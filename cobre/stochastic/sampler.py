@@ -1,14 +1,14 @@
 """The noise of forward passes, by class and scheme.
 
 * ``in_sample``: the opening that was drawn (:func:`cobre.stochastic.sample_opening`), as the tree holds it;
-* ``out_of_sample``: fresh noise by the stage's sampling method, correlated as the openings are. One by one
-  (``saa``), its seed is the hash of (1, seed, iteration, scenario, noise group); the other methods make the
+* ``out_of_sample``: fresh noise by the stage's sampling method, correlated as the openings are. Independent
+  noise (``saa``) has as seed the hash of (1, seed, iteration, pass, noise group); the other methods make the
   points of all passes of an iteration together from the hash of (seed, iteration, noise group), and the
-  place within a stratum of ``lhs`` from the hash of (seed, iteration, scenario, noise group). Inflow has the
+  place within a stratum of ``lhs`` from the hash of (seed, iteration, pass, noise group). Inflow has the
   seed of the scenario source; load and sources have the hash of it and of their number (1 and 2), so that no
   class repeats the noise of another;
 * ``external``: one scenario of the library for the whole pass, by the hash of (a constant, iteration,
-  scenario, 0);
+  pass, 0);
 * ``historical``: one window of the history for the whole pass, likewise; the memory of past inflows is that
   of the window.
 
@@ -294,7 +294,7 @@ def noise_length(sampler: SamplerArrays) -> int:
 def prepare_forward(sampler: SamplerArrays, iteration: int) -> None:
     """Draw what the passes of an iteration share; once before its first :func:`forward_noise`.
 
-    Does nothing where all fresh noise is drawn one by one.
+    Does nothing where all fresh noise is independent (``saa``).
     """
     passes, first = sampler.passes[0], sampler.passes[1]
     for position in range(sampler.fresh_stage.shape[0]):
@@ -342,7 +342,7 @@ def initial_memory(sampler: SamplerArrays, iteration: int, scenario: int, out: F
 def forward_noise(
     sampler: SamplerArrays, iteration: int, scenario: int, stage: int, opening: int, eta_out: FloatArray
 ) -> None:
-    """Draw what a pass meets at a stage; :func:`realise` makes values of it.
+    """Draw the noise of a pass at a stage; :func:`realise` makes values of it.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Which opening a forward pass meets at each stage.
+"""Which opening a forward pass draws at each stage.
 
-In-sample: scenario ``m`` of iteration ``k`` draws, at stage position ``t``, one of the ``n_t`` openings
+In-sample: pass ``m`` of iteration ``k`` draws, at stage position ``t``, one of the ``n_t`` openings
 of the tree with equal probability. The draw is a function of ``(tree seed, k, m, t)`` alone, so it is the
 same on every rank, thread and backend, and nothing about it is communicated.
 """

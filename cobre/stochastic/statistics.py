@@ -63,7 +63,7 @@ def noise_statistics(case: Case, model: InflowModel, layout: NoiseLayout) -> Noi
 
 
 def _plain(array: FloatArray) -> FloatArray:
-    """Return a writable array for kernels, whose types tell read-only arrays apart."""
+    """Return a writable array for kernels, whose types distinguish read-only arrays."""
     return np.array(array, np.float64, order="C")
 
 

@@ -1,7 +1,7 @@
 """The opening tree: the noise of every stage and what it means in inflow, load and availability.
 
 Opening ``j`` of stage ``t`` is a vector ``eta`` of standard normal numbers (:mod:`cobre.stochastic.entities`
-says whose), made by the stage's sampling method (:mod:`cobre.stochastic.openings`) and correlated
+states whose), made by the stage's sampling method (:mod:`cobre.stochastic.openings`) and correlated
 (:mod:`cobre.stochastic.correlation`), or read from ``scenarios/noise_openings.parquet``, where it is used as
 it is. Openings of a stage are equally probable, and shared by its nodes. At a node with a scenario of its own
 the classes with external scenarios have that scenario in all openings; where nothing else is random there is
@@ -317,7 +317,7 @@ def study_layout(case: Case) -> NoiseLayout:
 
 
 def study_correlation(case: Case) -> Correlation | None:
-    """Return the correlation of a study: that of the file, else the one that its history speaks for."""
+    """Return the correlation of a study: that of the file, else the one estimated from its history."""
     if case.scenarios.correlation is not None:
         return case.scenarios.correlation
     file = estimated_correlation(case)

@@ -74,7 +74,7 @@ _HIGHEST_LOAD, _LOWEST_LOAD = 1.25, 0.85
 
 
 def about(options: SyntheticOptions) -> str:
-    """Return what the README says of the case."""
+    """Return the description of the case in the README."""
     noise = "white" if options.order == 0 else f"autoregressive of order {options.order}"
     noise += ", independent" if options.correlation == 0 else ", correlated in space"
     return _ABOUT.format(
@@ -91,7 +91,7 @@ def about(options: SyntheticOptions) -> str:
 
 
 def numbers(options: SyntheticOptions) -> str:
-    """Return what the README says of training it."""
+    """Return the paragraph on training in the README."""
     return _KNOWN_BOUND.format(bound=_BOUND_OF_SMALL) if options == SIZES["small"] else _UNKNOWN_BOUND
 
 
@@ -170,7 +170,7 @@ def _factors(options: SyntheticOptions) -> list[float]:
 
 
 def _needs_past(options: SyntheticOptions) -> bool:
-    """Tell whether the year before is described: for lags, and for seasons that a short study lacks."""
+    """Return whether the year before is described: for lags, and for seasons that a short study lacks."""
     return options.order > 0 or options.stages < MONTHS
 
 

@@ -1,6 +1,6 @@
 """The system of a synthetic case: rivers, plants, loads and lines drawn at random, all numbers rounded.
 
-Every part of the system has its own stream of uniform numbers (PCG64 of seed and part), so that, say, more
+Every part of the system has its own stream of uniform numbers (PCG64 of seed and part), so that, e.g., more
 thermal plants leave the rivers as they are. Values are rounded to four digits: what the mathematical
 library of a machine does in the last bit does not show.
 """

@@ -54,7 +54,7 @@ def _hydro_penalties(
     costs = np.zeros((stages.blocks.size, len(hydros), len(HYDRO_PENALTIES)))
     for index, name in enumerate(HYDRO_PENALTIES):
         costs[:, :, index] = [_declared(name, common, hydro.penalties) for hydro in hydros]
-        # The override of one direction comes last, so that it has the last word.
+        # The override of one direction comes last, so that it prevails.
         for column in dict.fromkeys((f"{_symmetric(name)}_cost", f"{name}_cost")):
             values = rows.values[column]
             given = ~np.isnan(values)

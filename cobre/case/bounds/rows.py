@@ -19,7 +19,7 @@ from cobre.case.format.tables import MAX_LISTED, NO_ID, Columns, ColumnType, rea
 from cobre.case.problems import Reporter, known_ids, short_ids
 
 ALL_BLOCKS = -1
-"""Block of a row that speaks of the whole stage."""
+"""Block of a row that applies to the whole stage."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class BoundRows:
     block
         Block, or :data:`ALL_BLOCKS`.
     values
-        By column; NaN where the row says nothing.
+        By column; NaN where the row has no value.
     """
 
     row: NDArray[np.intp]
@@ -54,7 +54,7 @@ def no_rows(file: BoundFile) -> BoundRows:
 
 
 class RowReporter:
-    """Reports rows of one file, up to :data:`~cobre.case.format.tables.MAX_LISTED` of a kind one by one."""
+    """Reports rows of one file, up to :data:`~cobre.case.format.tables.MAX_LISTED` of a kind individually."""
 
     def __init__(self, file: BoundFile, entities: EntityAxis, table: Columns, reporter: Reporter) -> None:
         self.path, self.axis, self.table, self.reporter = file.path, entities, table, reporter
@@ -76,7 +76,7 @@ class RowReporter:
         suggestion: str,
         rule: str | None = None,
     ) -> None:
-        """Report a value in each of ``rows``; ``wanted`` says of a row what the value must be."""
+        """Report a value in each of ``rows``; ``wanted`` describes the values allowed in a row."""
         for row in rows[:MAX_LISTED].tolist():
             value = self.table[column][row].item()
             self.reporter.error(

@@ -31,7 +31,7 @@ _DEFAULT_ESTIMATION = (
 
 
 def check_config(root: Path, sources: Sources, reporter: Reporter) -> None:
-    """Check what keys of ``config.json`` ask for together, and say which have no effect."""
+    """Check what keys of ``config.json`` require together, and report those without effect."""
     config = sources.config.root
     if config is None:
         return
@@ -73,7 +73,7 @@ def has_scenario_nodes(sources: Sources) -> bool:
     """Return whether a node of the policy graph takes an external scenario."""
     stages = sources.stages.root
     if stages is None:
-        return True  # Nobody can say; the file's own faults are reported.
+        return True  # Unknown; the faults of the file itself are reported.
     return any(node.scenario_id is not None for node in stages.policy_graph.nodes or ())
 
 

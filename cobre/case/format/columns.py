@@ -48,7 +48,7 @@ class ParquetFile:
     Attributes
     ----------
     key
-        The columns that tell rows apart.
+        The columns that identify a row.
     """
 
     path: str

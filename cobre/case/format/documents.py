@@ -43,7 +43,7 @@ class CaseDocuments(Mapping[str, Any]):
         The case directory; paths inside the files are relative to it.
     contents
         The files of a case in memory: bytes as in a file, a JSON object, a ``pyarrow.Table`` or a mapping of
-        columns; ``None`` stands for a file that is absent. Without ``contents`` the files are those in
+        columns; ``None`` means that the file is absent. Without ``contents`` the files are those in
         ``directory``, read when they are needed.
     """
 

@@ -22,9 +22,11 @@ class CaseEditor(MutableMapping[str, Any]):
     JSON files are dicts that can be changed in place; Parquet files are ``pyarrow.Table`` objects, which are
     replaced. Files can be added and removed. The case itself does not change; :meth:`build` gives a new one.
 
-    >>> editor = case.edit()  # doctest: +SKIP
-    >>> editor["system/thermals.json"]["thermals"][0]["cost_per_mwh"] = 30  # doctest: +SKIP
-    >>> cheaper = editor.build()  # doctest: +SKIP
+    >>> from cobre.case import load
+    >>> editor = load("examples/random-inflow").edit()
+    >>> editor["system/thermals.json"]["thermals"][0]["cost_per_mwh"] = 30.0
+    >>> float(editor.build().stage_data[0].thermal_cost[0])
+    30.0
     """
 
     def __init__(self, case: Case) -> None:
@@ -116,7 +118,7 @@ class CaseEditor(MutableMapping[str, Any]):
         try:
             return encode_json(document)
         except (TypeError, ValueError, RecursionError):
-            return document  # the loader says what is wrong with it
+            return document  # the loader reports what is wrong with it
 
 
 def _absent(path: str, present: set[str]) -> str:

@@ -42,7 +42,7 @@ class Parsed(Generic[RootT, ItemT]):
     items
         Entries without a malformed field, in file order.
     ids
-        Ids of all entries, faulty ones too; ``None`` when some id is unknown (then nobody can say that a
+        Ids of all entries, faulty ones too; ``None`` when some id is unknown (then it cannot be known that a
         reference dangles).
     names
         Names by id, as far as they are known.

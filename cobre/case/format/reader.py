@@ -29,7 +29,7 @@ def decode_json(data: bytes, path: str, reporter: Reporter) -> dict[str, Any] | 
     Returns
     -------
     dict or None
-        ``None`` when the content is no JSON object (a problem says why).
+        ``None`` when the content is no JSON object (a problem states why).
     """
     repeated: list[str] = []
     document = _decode(data, path, repeated, reporter)

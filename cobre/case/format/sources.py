@@ -173,7 +173,7 @@ def read_sources(files: CaseDocuments, present: AnyCollection[str], reporter: Re
 
 
 def _read_parameters(files: CaseDocuments, reporter: Reporter) -> Parsed[GenericParametersFile, AnyParameter]:
-    """Read the parameters; the format lets other keys stand beside them at the root."""
+    """Read the parameters; the format allows other keys beside them at the root."""
     path, key = layout.GENERIC_PARAMETERS, "scalar_parameters"
     raw = files.read_json(path, reporter)
     extra = sorted(set(raw or {}) - {key, "$schema"})

@@ -54,7 +54,7 @@ def read_table(
     -------
     dict or None
         One array for each column, all of the same length; ``None`` when the file or a column cannot be used
-        (problems say why).
+        (problems state why).
     """
     optional = optional or {}
     opened = files.open_table(path, reporter)

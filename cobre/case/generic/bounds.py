@@ -154,7 +154,7 @@ def _check_blocks(
             field="block_id",
             value=int(block[row]),
             rule="5a.35",
-            suggestion=f"Blocks of this stage: {short_ids(range(counts[row]))}; null stands for all of them.",
+            suggestion=f"Blocks of this stage: {short_ids(range(counts[row]))}; null means all of them.",
         )
     return ~wrong
 

@@ -34,7 +34,7 @@ class Constraint:
     Attributes
     ----------
     form
-        ``terms + constants`` stand left of the operator, 0 right of it.
+        ``terms + constants`` are left of the operator, 0 right of it.
     penalty
         $ per unit and hour; ``None`` = hard.
     """
@@ -90,7 +90,7 @@ def _check_constraints(sources: Sources, reporter: Reporter) -> tuple[Constraint
     ids = parsed.ids if parsed.ids is not None else [item.id for item in parsed.items]
     check_unique(ids, _FILE, "constraint", reporter, names=parsed.names)
     if parsed.root is None or (sources.generic_parameters and sources.generic_parameters.root is None):
-        # Which names exist is not known, so that of no reference can be said that it dangles.
+        # Which names exist is not known, so no reference can be reported as dangling.
         for entry in parsed.items:
             _parse(entry, reporter)
         return ()
@@ -176,7 +176,7 @@ def _read_bounds(files: CaseDocuments, sources: Sources, reporter: Reporter) -> 
 
 
 def _check_rows(constraint: Constraint, bounds: BoundRows, reporter: Reporter) -> None:
-    """Check that the constraint has rows, and that they say something."""
+    """Check that the constraint has rows, and that they have an effect."""
     rows = bounds.of(constraint.id)
     entity = _entity(constraint)
     path = layout.GENERIC_BOUNDS

@@ -20,7 +20,7 @@ def resolved_echo(case: Case) -> Any:
         Columns ``stage_id, block_id`` (null for a row of the whole stage), ``constraint_id,
         constraint_name, term_index, variable_kind, variable, coefficient, bound_lower, bound_upper`` (null
         where there is none), ``derived_shape`` (cap, floor, band or equality), ``slack_enabled,
-        slack_penalty``; ordered by stage, constraint, block and term. Storages stand for useful volumes,
+        slack_penalty``; ordered by stage, constraint, block and term. Storages are useful volumes,
         whose dead volume is part of the bounds.
     """
     schema = pa.schema(

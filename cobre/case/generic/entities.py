@@ -59,7 +59,7 @@ def check_entities(
 
 
 def _fault(variable: Variable, index: EntityIndex) -> tuple[str, str, str | None] | None:
-    """Return what is wrong, the rule and the suggestion; ``None`` if nothing is, or nothing can be said."""
+    """Return what is wrong, the rule and the suggestion; ``None`` if nothing is, or that is unknown."""
     word = VARIABLES[variable.kind].registry
     known = index.registries[word]
     if known.ids is None:

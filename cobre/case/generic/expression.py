@@ -52,7 +52,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Reference:
-    """``scale * @name``: a named expression, or a parameter that stands for a constant."""
+    """``scale * @name``: a named expression, or a parameter used as a constant."""
 
     scale: float
     name: str
@@ -100,7 +100,7 @@ class ExpressionError(ValueError):
     position
         Where in ``text``.
     suggestion
-        What to write instead, if that can be said.
+        What to write instead, if known.
     """
 
     def __init__(self, message: str, text: str, position: int, suggestion: str | None = None) -> None:
@@ -117,6 +117,6 @@ def excerpt(text: str, position: int) -> str:
     end = min(len(text), position + _EXCERPT_SIDE)
     head = "..." if start > 0 else ""
     tail = "..." if end < len(text) else ""
-    # One column for each character, so that the caret stands where it should.
+    # One column for each character, so that the caret is below the right one.
     shown = "".join(letter if letter.isprintable() else " " for letter in text[start:end])
     return f"    {head}{shown}{tail}\n    {' ' * (len(head) + position - start)}^"

@@ -29,7 +29,7 @@ from cobre.case.problems import did_you_mean
 class LinearForm:
     """Scales by (variable, parameter), and of the constant part by parameter.
 
-    The parameter is ``None`` where a number stands alone.
+    The parameter is ``None`` for a number alone.
     """
 
     terms: dict[tuple[Variable, str | None], float] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class LinearForm:
 
 
 def references(side: Side) -> Iterator[Reference]:
-    """Yield every ``@name`` that stands without a variable, in groups too."""
+    """Yield every ``@name`` without a variable, in groups too."""
     for part in side:
         if isinstance(part, Reference):
             yield part

@@ -12,7 +12,7 @@
     variable   := name "(" id ["," block] ["," "bus" "=" bus_id] ")"
 
 There is no division and no product without a sign. Whether ``@name`` is a parameter or a named expression,
-and whether a constant may stand where it does, is judged in :mod:`cobre.case.generic.linear`.
+and whether a constant is allowed at its place, is checked in :mod:`cobre.case.generic.linear`.
 """
 
 from __future__ import annotations
@@ -48,6 +48,17 @@ def parse_expression(text: str) -> Expression:
     ------
     ExpressionError
         With the place and the reason.
+
+    Examples
+    --------
+    >>> parsed = parse_expression("2 * thermal_generation(0) - hydro_generation(1, 0) <= 40")
+    >>> [(term.scale, str(term.variable.kind), term.variable.block) for term in parsed.left], parsed.operator
+    ([(2.0, 'thermal_generation', None), (-1.0, 'hydro_generation', 0)], '<=')
+    >>> parse_expression("3 line_exchange(0)")
+    Traceback (most recent call last):
+    cobre.case.generic.expression.ExpressionError: expected an operator before 'line_exchange' at column 3:
+        3 line_exchange(0)
+          ^
     """
     return _Parser(text).expression()
 
@@ -134,7 +145,7 @@ class _Parser:
         return Constant(value, start)
 
     def scaled(self, scale: float, start: int, depth: int, *, explicit: bool) -> Part:
-        """Parse what a number multiplies; ``explicit`` tells whether there is one."""
+        """Parse what a number multiplies; ``explicit``: whether there is one."""
         if self.here.kind == "reference":
             return self.reference(scale, start)
         if self.here.kind == "name":

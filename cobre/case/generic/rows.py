@@ -7,7 +7,7 @@ parameter), it makes one row for the whole stage instead.
 A variable without a block argument is that of the row's block; a parameter by stage and block has the value
 of the row's block. With a relational operator everything is moved to the left, and what is left of constants
 on the right, R, is the bound of the side or sides the operator names; a bound of the table is added to R on
-that side and stands alone on the other.
+that side and is the only bound of the other.
 
 A useful volume is the storage above the dead volume of the reservoir itself: ``c * useful = c * storage -
 c * V_min``, so it becomes a storage here, and ``c * V_min`` is added to both bounds.
@@ -40,7 +40,7 @@ def resolve_generic(generic: Generic, case: Case, sources: Sources, reporter: Re
     """Return the rows by stage, in the order of (constraint id, block).
 
     Only for sources without errors. What shows only with all values at hand is reported: parameters that the
-    case cannot give, bounds that cross, constraints that no decision can meet, variables that are always 0.
+    case cannot give, bounds that cross, constraints that no decision can satisfy, variables always 0.
     """
     if not generic.constraints and sources.generic_parameters is None:
         return ((),) * len(case.stages)

@@ -1,4 +1,4 @@
-"""Which block of a stage a term speaks of."""
+"""Which block of a stage a term refers to."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ from cobre.hydro.tailrace import PiecewiseCurve, PolynomialCurve, Tailrace
 FloatArray = NDArray[np.float64]
 
 DEFAULT_REFERENCE = 0.65
-"""Share of the useful storage that stands for a plant unless its production model says otherwise."""
+"""Share of the useful storage that represents a plant unless its production model gives another."""
 
 
 @dataclass(frozen=True, eq=False)

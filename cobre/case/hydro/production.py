@@ -73,7 +73,7 @@ def choose_models(sources: Sources, tables: HydroTables, reporter: Reporter) -> 
     for plant in by_id(hydros.items):
         rates = tables.rates.get(plant.id, PlantRates())
         choices.append(_choose(plant, by_hydro.get(plant.id), rates, stage_ids, seasons))
-    # A plant whose entry is malformed has no say here: its choices are not known.
+    # A plant whose entry is malformed is left out: its choices are not known.
     unknown = production is not None and production.ids is None
     faulty = set(production.id_set) - set(by_hydro) if production else set()
     judged = [choice for choice in choices if not unknown and choice.plant.id not in faulty]
@@ -97,7 +97,7 @@ def _choose(
     at = np.full(numbers.size, -1, np.intp)
     if isinstance(entry, ByStageRanges):
         parts.extend(entry.stage_ranges)
-        # From the last range to the first, so that the first one has the last word.
+        # From the last range to the first, so that the first one prevails.
         for index in range(len(parts) - 1, -1, -1):
             part = entry.stage_ranges[index]
             inside = numbers >= part.start_stage_id
@@ -223,7 +223,7 @@ def _check_unused_seasons(ids: Sequence[int], entity: str, sources: Sources, rep
 
 
 def _check_kinds(choices: Sequence[PlantChoice], stage_ids: Sequence[int], reporter: Reporter) -> None:
-    """Check that a plant has FPHA at all stages or at none, as ``hydros.json`` says."""
+    """Check that a plant has FPHA at all stages or at none, as ``hydros.json`` states."""
     for choice in choices:
         plant = choice.plant
         declared = plant.generation.model == "fpha"

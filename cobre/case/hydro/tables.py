@@ -342,7 +342,7 @@ class _Reader:
         wanted: str,
         rule: str | None = None,
     ) -> NDArray[np.bool_]:
-        """Report the cells that are not good or not finite (unless good says so) and return which are."""
+        """Report the cells that are infinite or not ``good``; return a mask of the valid ones."""
         good = good & ~np.isinf(table[column])
         bad = np.flatnonzero(~good)
         for row in bad[:MAX_LISTED].tolist():

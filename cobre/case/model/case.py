@@ -68,8 +68,8 @@ class Case:
     documents
         The files the case was made from; ``None`` in a study made without files.
     config
-        ``config.json`` as it was validated; ``None`` in a study made without files. What the options above
-        stand for is read there; see :meth:`option`.
+        ``config.json`` as it was validated; ``None`` in a study made without files. Keys without an
+        option above are read there; see :meth:`option`.
     extensions
         Entities of types that are extensions, by id, by the name of their collection; see :meth:`entities`.
     """
@@ -120,6 +120,12 @@ class Case:
         -------
         Any
             ``None`` where the key is not given.
+
+        Examples
+        --------
+        >>> from cobre.case import load
+        >>> load("examples/random-inflow").option("modeling.cost_scale_factor") is None
+        True
         """
         value: Any = self.config
         for name in path.split("."):
@@ -139,19 +145,34 @@ class Case:
         return save_case(self, path, overwrite=overwrite)
 
     def to_arrow(self) -> dict[str, pyarrow.Table]:
-        """Return entities and resolved values as tables; see :func:`cobre.case.arrow.case_tables`."""
+        """Return entities and resolved values as tables; see :func:`cobre.case.arrow.case_tables`.
+
+        >>> from cobre.case import load
+        >>> tables = load("examples/random-inflow").to_arrow()
+        >>> tables["thermals"].column("name").to_pylist()
+        ['Gas', 'Fuel oil', 'Diesel']
+        """
         from cobre.case.arrow import case_tables
 
         return case_tables(self)
 
     def summary(self) -> CaseSummary:
-        """Return the size of the study and how its uncertainty is made; ``print`` shows it as a table."""
+        """Return the size of the study and how its uncertainty is made; ``print`` shows it as a table.
+
+        >>> from cobre.case import load
+        >>> print(load("examples/random-inflow").summary())  # doctest: +ELLIPSIS
+        case              ...random-inflow
+        entities          1 bus, 3 thermals, 2 hydros, 2 unit groups
+        ...
+        openings          4 a stage, 256 paths
+        ...
+        """
         from cobre.case.summary import summarize
 
         return summarize(self)
 
     def stochastic(self) -> StochasticReport:
-        """Fit the inflow model, draw the opening tree and tell of both; ``print`` shows it as a table."""
+        """Fit the inflow model, draw the opening tree and report on both; ``print`` shows it as a table."""
         from cobre.stochastic.report.document import stochastic_report
 
         return stochastic_report(self)

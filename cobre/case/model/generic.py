@@ -46,7 +46,7 @@ class GenericTerm:
     entity_id
         Its entity.
     block
-        Position of the block the term speaks of, or ``None`` for a stage-level variable (storage,
+        Position of the block the term refers to, or ``None`` for a stage-level variable (storage,
         withdrawal, anticipated decision, evaporation and boundary storages of the whole stage).
     bus_id
         Restricts turbined flow or generation to the unit groups on that bus.

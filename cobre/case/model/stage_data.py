@@ -1,7 +1,7 @@
 """Limits, costs and service of every entity at one stage, all overrides applied.
 
 A value is resolved as: row of a block > row of the stage > entity > global default. Outside its service
-window an entity's limits are zero here, except those of hydro plants, whose :class:`HydroStatus` tells.
+window an entity's limits are zero here, except those of hydro plants, which have a :class:`HydroStatus`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class HydroStatus(IntEnum):
     """What a hydro plant does at a stage.
 
     ``OUT``: storage stays as it is, no water is turbined or spilt, inflow passes to the downstream plant.
-    ``FILLING``: the dam stands and fills up; nothing is turbined.
+    ``FILLING``: the dam exists and fills up; nothing is turbined.
     """
 
     OPERATING = 0

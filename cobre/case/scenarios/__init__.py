@@ -1,4 +1,4 @@
-"""Files in ``scenarios/``: checked one by one, and put together into the model's uncertainty."""
+"""Files in ``scenarios/``: checked separately, and combined into the model's uncertainty."""
 
 from cobre.case.scenarios.loading import load_scenarios
 

@@ -62,7 +62,7 @@ def load_correlation(sources: Sources, reporter: Reporter) -> Correlation | None
                 "dimensional.5",
                 suggest_name(item.profile_name, file.profiles, "profiles"),
             )
-        # Profiles of stages before the study stand in exports of an estimated model; no noise needs them.
+        # Profiles of stages before the study occur in exports of an estimated model; no noise needs them.
         known = sources.stages.ids is None or item.stage_id in sources.stages.id_set
         if not known and item.stage_id not in ids_before_study(sources):
             _report(
@@ -102,7 +102,7 @@ def _resolve(file: CorrelationFile, sources: Sources) -> Correlation | None:
 def resolve_correlation(
     file: CorrelationFile, positions: Mapping[ClassName, Mapping[int, int]], stage_ids: Sequence[int]
 ) -> Correlation:
-    """Return what a file without errors says of a study.
+    """Return the correlation that a file without errors gives a study.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def _check_blocks(entry: LoadFactorEntry, known: set[int], place: str, reporter:
 
 
 def resolve_load_factors(sources: Sources) -> tuple[NDArray[np.float64], ...]:
-    """Return for each stage the factors by (bus, block); 1 where the file says nothing.
+    """Return for each stage the factors by (bus, block); 1 where the file has no row.
 
     Only for sources without errors.
     """

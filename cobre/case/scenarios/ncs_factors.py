@@ -60,7 +60,7 @@ def check_ncs_factors(sources: Sources, reporter: Reporter) -> None:
 
 
 def resolve_ncs_factors(sources: Sources) -> tuple[NDArray[np.float64], ...]:
-    """Return for each study stage the factors by (source, block); 1 where the file says nothing.
+    """Return for each study stage the factors by (source, block); 1 where the file has no row.
 
     Only for sources without errors.
     """

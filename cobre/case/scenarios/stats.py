@@ -116,7 +116,7 @@ def read_stats(
 
 
 def zero_stats(num_stages: int, num_entities: int) -> SeasonalStats:
-    """Return the statistics that an absent file stands for."""
+    """Return the statistics that hold when the file is absent."""
     shape = (num_stages, num_entities)
     return SeasonalStats(np.zeros(shape), np.zeros(shape), np.zeros(num_entities, np.bool_))
 

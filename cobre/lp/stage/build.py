@@ -1,7 +1,7 @@
 """Puts the parts of a stage LP together.
 
 For stage t with blocks k of tau_k hours (H = sum of tau_k), zeta_k = 0.0036 tau_k (hm3 per m3/s), the rows
-that all parts meet in are
+that parts share are
 
     water balance of hydro h (hm3; one for the stage, or one for each block where blocks are chronological)
         v'_h - v_h + sum_k zeta_k (q_h,k + s_h,k + w_h,k) - arrivals from above + zeta E_h + pumping

@@ -1,4 +1,4 @@
-"""What all parts of a stage LP share: the stage's data, its time, and the rows that parts meet in."""
+"""What all parts of a stage LP share: the stage's data, its time, and the rows that parts share."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class StageContext:
     load
         int32[b, K]: rows of the load balances.
     noise
-        Where the values of random entities stand.
+        Where the values of random entities are.
     most_available_mw
         float64[s]: most that each non-controllable source may have at the stage, before block factors.
     """

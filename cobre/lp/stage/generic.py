@@ -64,7 +64,7 @@ def add_generic_rows(stage: StageContext) -> None:
 
 
 def _add_inflow_columns(stage: StageContext, rows: tuple[GenericRow, ...]) -> None:
-    """Make natural inflow a column where a row speaks of it."""
+    """Make natural inflow a column where a row contains it."""
     place = stage.topology.place["hydro"]
     used = np.zeros(len(place), bool)
     for row in rows:

@@ -1,7 +1,7 @@
 """What plants remember of past inflows, carried to the next stage.
 
 With the memory m of a plant and its inflow z of this stage, the outgoing memory is ``carry m + gain z`` (see
-:class:`cobre.stochastic.par.LagDynamics`). No decision changes it: its columns only let cuts speak of it.
+:class:`cobre.stochastic.par.LagDynamics`). No decision changes it; its columns exist for the cuts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Hydro generation: turbines, production models, and the limits of unit groups and plants.
 
-With constant productivity the turbined flow stands for the generation, G = rho q. Otherwise every unit group
+With constant productivity the turbined flow gives the generation, G = rho q. Otherwise every unit group
 has a generation of its own, and their sum is below every plane,
 
     sum_g G_g <= p0 + pv (v + v') / 2 + pq sum_g q_g + ps s,

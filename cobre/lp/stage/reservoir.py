@@ -96,7 +96,7 @@ def add_water_uses(stage: StageContext) -> None:
 
 
 def _soft_floor(stage: StageContext) -> BoolArray:
-    """Plants that may come to their first stage of service below their floor."""
+    """Plants that may enter their first stage of service below their floor."""
     case = stage.case
     status = np.stack([data.hydro_status for data in case.stage_data])
     least = np.stack([data.storage_min_hm3 for data in case.stage_data])

@@ -65,7 +65,7 @@ def _add_commitments(stage: StageContext) -> IdArray:
 
 
 def _limits(delivery: AnticipatedDelivery) -> list[float]:
-    """Limits of the plant at delivery; a commitment made before the study stands whatever they are."""
+    """Limits of the plant at delivery; a commitment made before the study holds whatever they are."""
     committed = [] if delivery.committed_mw is None else [delivery.committed_mw]
     return [delivery.min_mw, delivery.max_mw, *committed]
 

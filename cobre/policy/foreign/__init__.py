@@ -4,7 +4,7 @@
 
     <policy>/   manifest.bin   cuts/000.bin  cuts/001.bin ...   (one file for each pool of cuts)
 
-A pool holds the cuts on the future cost after one stage, in $, and says which entity each coefficient belongs
+A pool holds the cuts on the future cost after one stage, in $, and which entity each coefficient belongs
 to and at which date the state is valued. Writing is in :mod:`cobre.policy.foreign.encode`, apart because only
 it needs the ``flatbuffers`` package.
 """

@@ -1,8 +1,8 @@
 """A policy in the FlatBuffers format of cobre-rs (:mod:`cobre.policy.foreign`), there and back.
 
-Cuts are in $ in both formats; ``cost_scale_factor`` tells the unit of the writer's LPs and is only handed
-on. The files say what each coefficient belongs to: type 0 storage, 1 inflow lag (subindex = lag), 2
-commitment, told apart by the dates of delivery, 3 water in transit, by the plant it flows *to* and the
+Cuts are in $ in both formats; ``cost_scale_factor`` is the unit of the writer's LPs and is only passed
+on. The files state what each coefficient belongs to: type 0 storage, 1 inflow lag (subindex = lag), 2
+commitment, identified by the dates of delivery, 3 water in transit, by the plant it flows *to* and the
 dates of arrival. What they hold is mapped to the state of a study, which knows its stages' dates and who
 releases water to whom.
 """
@@ -158,7 +158,7 @@ def _node_cuts(pool: Pool, slopes: NDArray[np.float64], manifest: Manifest) -> t
 
 
 def _mapped(pool: Pool, ours: Sequence[StateSlot], path: Path) -> tuple[NDArray[np.float64], list[Problem]]:
-    """Return the pool's slopes by component of the study, and what stands in the way."""
+    """Return the pool's slopes by component of the study, and what prevents their use."""
     found = ComponentMap.of(identified_slots(ours), identified_slots(pool.slots))
     name = f"pool {pool.pool_id} of {path}"
     faults = [
@@ -342,7 +342,7 @@ def _pool(policy: Policy, case: Case, position: int) -> Pool:
 def merged_slots(
     slots: Sequence[StateSlot], slopes: NDArray[np.float64]
 ) -> tuple[tuple[StateSlot, ...], NDArray[np.float64]]:
-    """Make one component of those that the format does not tell apart: water under way to the same plant.
+    """Make one component of those that the format does not distinguish: water under way to the same plant.
 
     Raises
     ------
@@ -355,7 +355,7 @@ def merged_slots(
         if not np.array_equal(slopes[:, known], slopes[:, place]):
             raise OutputError(
                 "OutputNotWritable",
-                f"the policy values {slot} differently by where it comes from, which the format cannot tell",
+                f"the policy values {slot} differently by where it comes from, which the format cannot state",
                 {"entity": str(slot)},
             )
     return tuple(first), slopes[:, list(first.values())]

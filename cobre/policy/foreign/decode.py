@@ -93,12 +93,12 @@ def decode_pool(buffer: bytes) -> Pool:
     # A file that lets many cuts share one list of coefficients could ask for far more than its size.
     root.must_hold(8, states * count, "coefficients")
     if root.scalar(6, "I") != count:
-        raise MalformedError(f"it speaks of {root.scalar(6, 'I')} cuts and holds {count}")
+        raise MalformedError(f"it states {root.scalar(6, 'I')} cuts and holds {count}")
     if root.count(7) != states:
         raise MalformedError(f"it names {root.count(7)} of {states} state variables")
     scale = root.scalar(8, "d", None)
     if scale is None:
-        raise MalformedError("it does not say in which unit its costs are (cost_scale_factor is missing)")
+        raise MalformedError("it does not state the unit of its costs (cost_scale_factor is missing)")
     cuts = root.tables(4)
     intercepts = np.array([cut.scalar(4, "d", 0.0) for cut in cuts], np.float64)
     slopes = np.zeros((count, states))

@@ -26,7 +26,7 @@ def check_replaceable(path: Path) -> None:
     Raises
     ------
     OutputError
-        Naming what stands there.
+        Naming what is there.
     """
     if not os.path.lexists(path):
         return
@@ -60,7 +60,7 @@ class PolicyDirectory:
         if files != self.manifest.num_pools:
             raise _problem(
                 path / MANIFEST,
-                f"speaks of {self.manifest.num_pools} pools of cuts, but {path / 'cuts'} holds {files}",
+                f"states {self.manifest.num_pools} pools of cuts, but {path / 'cuts'} holds {files}",
             )
 
     def pool(self, pool_id: int) -> Pool:
@@ -68,11 +68,11 @@ class PolicyDirectory:
         path = self._file(pool_id)
         pool = self._decoded(path, decode_pool)
         if pool.pool_id != pool_id:
-            raise _problem(path, f"says that it holds pool {pool.pool_id}")
+            raise _problem(path, f"states that it holds pool {pool.pool_id}")
         return pool
 
     def priced_dates(self) -> list[datetime.date | None]:
-        """Return for each pool the date of the states that it values, where it is told."""
+        """Return for each pool the date of the states that it values, where it is known."""
         return [
             self._decoded(self._file(pool_id), decode_priced_date)
             for pool_id in range(self.manifest.num_pools)

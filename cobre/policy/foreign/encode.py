@@ -101,7 +101,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
     builder.PrependUOffsetTRelativeSlot(6, edges, 0)
     builder.PrependUint32Slot(7, manifest.completed_iterations, 0)
     builder.PrependFloat64Slot(8, manifest.final_lower_bound, 0.0)
-    # Without a value to leave out, so that 0 is told from "none".
+    # Without a value to leave out, so that 0 differs from "none".
     builder.PrependFloat64Slot(9, manifest.best_upper_bound, None)
     builder.PrependUint32Slot(10, manifest.max_iterations, 0)
     builder.PrependUint32Slot(11, manifest.forward_passes, 0)

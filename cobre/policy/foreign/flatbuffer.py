@@ -20,7 +20,7 @@ _SCALARS = {code: struct.Struct(f"<{code}") for code in "BHIiQd"}
 
 
 class MalformedError(ValueError):
-    """The bytes are not what the format asks for; the message says where."""
+    """The bytes do not follow the format; the message states where."""
 
 
 class TableView:

@@ -41,11 +41,11 @@ class StateSlot:
         Hydro plant (for water in transit the one it flows to) or thermal plant.
     subindex
         Lag of an inflow, from 1; stages until water in transit arrives, from 1; place in a ring buffer for
-        commitments (which are told apart by their interval); 0 for storage.
+        commitments (which are identified by their interval); 0 for storage.
     was_active
         Whether the entity was in service.
     reference_date
-        Start of the stage whose inflow a lag stands for.
+        Start of the stage whose inflow a lag is.
     interval
         First day, and day after the last, of delivery or arrival.
     """
@@ -150,7 +150,7 @@ class SeasonManifest:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What ``manifest.bin`` tells of the whole policy; costs in $."""
+    """The content of ``manifest.bin``: the whole policy; costs in $."""
 
     num_stages: int
     num_pools: int

@@ -43,7 +43,7 @@ _ARRAY_FILE: Final = re.compile(r"[a-z][a-z0-9_]{0,62}\.parquet\Z")
 
 
 def write_policy_directory(path: Path, data: Policy, *, compress: bool = True) -> None:
-    """Write a policy to ``path``, in place of one that stands there.
+    """Write a policy to ``path``, in place of the one there, if any.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def check_replaceable(path: Path) -> None:
     Raises
     ------
     OutputError
-        Naming what stands there.
+        Naming what is there.
     """
     if not os.path.lexists(path):
         return
@@ -243,7 +243,7 @@ class StoredDirectory:
             self.manifest = read_manifest(self.path, verify=verify)
 
     def keep(self) -> None:
-        """Read all files, check that they are what the manifest says, and keep them until they are used."""
+        """Read all files, check them against the manifest, and keep them until they are used."""
         if not self.verify:
             check_manifest(self.manifest)
             self.verify = True
@@ -271,7 +271,7 @@ class StoredDirectory:
         if self.verify and (found := hashlib.sha256(content).hexdigest()) != entry.sha256:
             raise damaged(
                 self.path / name,
-                f"was changed or damaged: its SHA-256 is {found}, its manifest says {entry.sha256}",
+                f"was changed or damaged: its SHA-256 is {found}, its manifest states {entry.sha256}",
             )
         return content
 
@@ -339,7 +339,7 @@ class StoredDirectory:
 
     def _optional(self, name: str, schema: pa.Schema, rows: int | None = None) -> pa.Table:
         if name not in self.manifest.files:
-            raise damaged(self.manifest.path, f"does not list {name}, which it speaks of")
+            raise damaged(self.manifest.path, f"does not list {name}, which it refers to")
         return self._table(name, schema, rows)
 
     def _bases(self) -> StartingBases | None:

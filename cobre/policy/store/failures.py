@@ -1,4 +1,4 @@
-"""How damage of a policy directory is told."""
+"""Errors that report damage of a policy directory."""
 
 from __future__ import annotations
 

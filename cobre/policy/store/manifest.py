@@ -74,7 +74,7 @@ class Manifest:
 
 
 def policy_document(policy: Policy, kind: Kind, sequence: int) -> dict[str, Any]:
-    """Return what the manifest tells of the policy; files are added by who writes them."""
+    """Return the manifest of the policy; its writer adds the files."""
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -131,12 +131,12 @@ def manifest_bytes(document: Mapping[str, Any]) -> tuple[bytes, bytes]:
 
 
 def read_manifest(directory: Path, *, verify: bool = True) -> Manifest:
-    """Read a manifest; nothing of what it says is trusted but its shape.
+    """Read a manifest; only its shape is checked, its content is not trusted.
 
     Raises
     ------
     ValidationError
-        When it is not there, not of this format, of a newer version, or not what its digest says.
+        When it is not there, not of this format, of a newer version, or does not match its digest.
     """
     manifest = parse_manifest(directory, read_file(directory / MANIFEST, largest=_LARGEST_MANIFEST))
     if verify:
@@ -197,7 +197,7 @@ def check_manifest(manifest: Manifest) -> None:
     if stored != [found, MANIFEST]:
         raise damaged(
             manifest.path,
-            f"was changed or damaged: its SHA-256 is {found}, {path.name} says otherwise",
+            f"was changed or damaged: its SHA-256 is {found}, {path.name} states another",
         )
 
 
@@ -292,7 +292,7 @@ def read_file(path: Path, *, size: int | None = None, largest: int | None = None
         if not stat.S_ISREG(status.st_mode):
             raise damaged(path, "is not a regular file")
         if size is not None and status.st_size != size:
-            raise damaged(path, f"has {status.st_size} bytes; its manifest says {size}")
+            raise damaged(path, f"has {status.st_size} bytes; its manifest states {size}")
         if largest is not None and status.st_size > largest:
             raise damaged(path, f"has {status.st_size} bytes, more than {largest}")
         return path.read_bytes()

@@ -56,7 +56,7 @@ def read_table(path: Path, content: bytes | memoryview, schema: pa.Schema, rows:
         if not found.equals(schema):
             raise damaged(path, f"has the columns {_described(found)}; expected {_described(schema)}")
         if file.metadata.num_rows != rows:
-            raise damaged(path, f"has {file.metadata.num_rows} rows; its manifest speaks of {rows}")
+            raise damaged(path, f"has {file.metadata.num_rows} rows; its manifest states {rows}")
         table = file.read().combine_chunks()
     except (pa.ArrowException, OSError, MemoryError) as error:
         raise damaged(path, f"cannot be read as Parquet: {error}") from error

@@ -63,7 +63,7 @@ class InflowModel:
     path
         Where the model comes from.
     mean_m3s, std_m3s
-        float64 ``(T, H)``: mean and standard deviation of the inflow that the model stands for.
+        float64 ``(T, H)``: mean and standard deviation of the inflow that the model describes.
     order
         int64 ``(T, H)``: autoregressive order, the annual component not counted.
     fit

@@ -1,6 +1,6 @@
 """Correlation of the noise of inflows, from the residuals of a history.
 
-The residual of a period is its standardised value less what the coefficients of its season say of the
+The residual of a period is its standardised value less what the coefficients of its season predict from the
 periods before; the annual component does not count. Plants are compared over the periods that both have.
 """
 
@@ -28,7 +28,7 @@ _LEAST_COMMON = 30
 
 
 def estimated_correlation(case: Case) -> CorrelationFile | None:
-    """Return the correlation of inflow noise that a history speaks for, in the form of ``correlation.json``.
+    """Return the correlation of inflow noise estimated from a history, in the form of ``correlation.json``.
 
     A profile ``default`` pools all seasons; a season with enough observations has a profile ``season_NN`` of
     its own, which the schedule gives to its stages.

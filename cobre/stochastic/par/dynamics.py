@@ -65,7 +65,7 @@ def make_memory(
     start
         First day of the study.
     observed
-        For each resolution whether observations tell of the running period before the study. If not, its
+        For each resolution whether observations cover the running period before the study. If not, its
         mean is that of the study's own days.
     """
     parts = [

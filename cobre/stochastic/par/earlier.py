@@ -1,6 +1,6 @@
 """Models of periods before the study: what files give, and what estimation adds to it.
 
-An estimated model speaks for the year before the study (and for declared pre-study stages): together with
+An estimated model covers the year before the study (and declared pre-study stages): together with
 the study's own stages that is every season, which decides the share of the noise whatever the length of the
 study. Exports hold those periods, so that the model that is read back is the same.
 """

@@ -159,7 +159,7 @@ def sample_share(case: Case) -> FloatArray | None:
 
 
 def observed_seasons(case: Case) -> SeasonStatistics | None:
-    """Return what a history says of its seasons; ``None`` without one."""
+    """Return the statistics of a history's seasons; ``None`` without one."""
     history = case.scenarios.inflow_history
     if history is None or not history.hydro.size:
         return None

@@ -4,7 +4,7 @@ In this order: the stages whose home that period is, in or before the study (sev
 period nearest in time with the same season, among those of stages in the study, then before it; statistics
 of the season from a history; at a coarse resolution the means of the finer periods in it, whose standard
 deviations count as if they moved together. Where none of these is known, the period of a stage nearest in
-time stands in, whatever its season, and the model carries a note.
+time is used, whatever its season, and the model carries a note.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class LagStatistics:
         self._cache: dict[tuple[int, Period], tuple[FloatArray, FloatArray, NDArray[np.bool_]]] = {}
 
     def of(self, resolution: int, period: Period) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-        """Return mean, standard deviation and whether they are known, not those of a stand-in, by hydro."""
+        """Return mean, standard deviation and whether they are known (not substitutes), by hydro."""
         key = (resolution, period)
         if key not in self._cache:
             self._cache[key] = self._find(resolution, period)

@@ -189,7 +189,7 @@ def _unknown_lags(case: Case, unknown: dict[tuple[int, int], list[int]]) -> tupl
             "ModelQuality",
             f"Lag {lag} of hydro {case.hydros[hydro].id} ({case.hydros[hydro].name}) at stage "
             f"{short_ids([case.stages[stage].id for stage in stages])} is a period without statistics; those "
-            "of the nearest stage stand in.",
+            "of the nearest stage are used.",
             {"entity": f"hydro {case.hydros[hydro].id}", "field": "lag", "value": lag},
             "Add a pre-study stage for that period, with a row of statistics.",
         )

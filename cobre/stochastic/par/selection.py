@@ -127,7 +127,7 @@ class _Solver:
         self._solved = [self._solve(order) for order in range(max_order + 1)]
 
     def select(self, ceiling: IntArray) -> IntArray:
-        """Return the orders that partial autocorrelations speak for, up to a ceiling."""
+        """Return the orders that partial autocorrelations support, up to a ceiling."""
         lag = np.arange(1, self._max + 1, dtype=np.int64)
         allowed = self._significant & (lag <= ceiling[:, :, np.newaxis])
         order: IntArray = np.where(allowed, lag, 0).max(axis=2, initial=0)

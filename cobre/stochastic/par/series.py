@@ -40,7 +40,7 @@ class PeriodSeries:
 
 
 def period_series(history: InflowHistory, resolution: Resolution, num_hydros: int) -> PeriodSeries:
-    """Return the day-weighted mean inflow of every period that the history tells of."""
+    """Return the day-weighted mean inflow of every period in the history."""
     first, last = history.start.min().item(), history.end.max().item()
     periods = resolution.overlapping(first, last)
     starts = np.array([period.start for period in periods], "datetime64[D]")

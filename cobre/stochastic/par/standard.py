@@ -69,7 +69,7 @@ class StandardModel:
         Standardised coefficient of the mean of the last twelve months over its standard deviation (s/m3), or
         ``None``.
     sample_ratio
-        Share of the noise in the history, or ``None`` without one: what stands in where no stationary series
+        Share of the noise in the history, or ``None`` without one: used where no stationary series
         has the coefficients. NaN where the history knows nothing of it.
     seasons
         Statistics of seasons from a history.

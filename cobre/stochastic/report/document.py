@@ -1,4 +1,4 @@
-"""The uncertainty of a study, made and told without training: what ``Case.stochastic`` returns."""
+"""The uncertainty of a study, made and reported without training: what ``Case.stochastic`` returns."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class StochasticReport:
     def openings(self, stage: int) -> FloatArray:
         """Return the noise of the stage at a position by (opening, entity): hydros, buses, sources by id.
 
-        Where all nodes of the stage have a scenario of their own, NaN stands for what it gives.
+        Where all nodes of the stage have a scenario of their own, the values it gives are NaN.
         """
         nodes = [at for at, node in enumerate(self.case.graph.nodes) if node.stage == stage]
         free = [at for at in nodes if self.case.graph.nodes[at].scenario_id is None]

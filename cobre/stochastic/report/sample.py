@@ -1,6 +1,6 @@
 """A long sample of an inflow model, and its moments.
 
-Where the model repeats itself from year to year and the study has every season (or a history tells of the
+Where the model repeats itself from year to year and the study has every season (or a history has the
 others), whole *season cycles* are run one after the other, and the first years forgotten: what is left does
 not depend on where the study starts. Else the *study* itself is run, from what was observed before it.
 
@@ -131,7 +131,7 @@ def _season_cycle(
             for values in (standard.mean, standard.std, standard.phi, annual)
             for position in own
         ):
-            # The share of the noise settles in the course of the study: the latest stage speaks for all.
+            # The share of the noise settles in the course of the study: the latest stage represents all.
             last = own[-1]
             stages.append(last)
             mean.append(standard.mean[last])

@@ -152,17 +152,17 @@ def openings_table(report: StochasticReport) -> pa.Table:
 
 
 def why_openings_stay(report: StochasticReport) -> str | None:
-    """Return why the file of openings cannot say what this tree is; ``None`` where it can."""
+    """Return why a file of openings cannot represent this tree; ``None`` where it can."""
     case = report.case
     if follows_external(case):
-        return "openings follow external scenarios, which a file of openings cannot say"
+        return "openings follow external scenarios, which a file of openings cannot represent"
     fewer = [
         stage.id
         for position, stage in enumerate(case.stages)
         if len(report.openings(position)) != stage.num_openings
     ]
     if fewer:
-        return f"stage {fewer[0]} has other openings than its num_openings says"
+        return f"stage {fewer[0]} has other openings than its num_openings states"
     return None
 
 

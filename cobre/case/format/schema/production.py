@@ -19,7 +19,7 @@ class FittingWindow(FormatModel):
     """Range of storage that planes are fitted over; at most one key for each end.
 
     What is not given is the end of the geometry curve; what lies beyond that curve is moved to its end. A
-    single storage stands for a narrow window around it.
+    single storage means a narrow window around it.
     """
 
     volume_min_hm3: NonNegative | None = None
@@ -64,7 +64,7 @@ class FphaConfig(FormatModel):
 
 
 class ReferenceVolume(FormatModel):
-    """The storage that stands for a plant; exactly one of the two keys."""
+    """The storage that represents a plant; exactly one of the two keys."""
 
     volume_hm3: Positive | None = None
     """Storage, hm3."""

@@ -96,6 +96,6 @@ class CorrelationFile(RootModel):
     method: Literal["spectral"]
     """How noise is made from the matrices: by their symmetric square root."""
     profiles: dict[str, CorrelationProfile]
-    """By name; with several, the one called ``default`` holds where the schedule says nothing."""
+    """By name; with several, the one called ``default`` holds where the schedule names none."""
     schedule: list[ProfileAtStage] | None = None
     """Stages at which another profile than the default holds."""
