@@ -12,7 +12,6 @@ from builders.base_case import SINCE, base_files, errors_of, only, pick, warning
 from builders.spoilt import judge, mutants
 
 from cobre.case import load
-from cobre.case.generic.echo import resolved_echo
 from cobre.case.generic.expression import Variable
 from cobre.case.generic.scope import block_fault, term_block
 from cobre.case.model import GenericRow, GenericTerm
@@ -602,7 +601,7 @@ def test_base_case_has_no_rows(tmp_path: Path) -> None:
     assert len(base_files()["stages"]["stages"]) == 3
 
 
-def test_echo_of_resolved_rows(tmp_path: Path) -> None:
+def test_resolved_rows_as_tables(tmp_path: Path) -> None:
     path = faulty(
         tmp_path,
         [
@@ -619,19 +618,20 @@ def test_echo_of_resolved_rows(tmp_path: Path) -> None:
         ],
         [parameter("p", "constant", value=3.0)],
     )
-    lines = resolved_echo(load(path)).to_pylist()
-    assert [(line["stage_id"], line["block_id"], line["constraint_name"]) for line in lines] == [
+    tables = load(path).to_arrow()
+    rows, terms = tables["generic_rows"].to_pylist(), tables["generic_terms"].to_pylist()
+    assert [(row["stage_id"], row["block_id"], row["name"]) for row in rows] == [
         (0, None, "floor"),
-        (1, 1, "cap"),
         (1, 1, "cap"),
         (1, 0, "equal"),
         (2, 0, "band"),
     ]
-    assert [line["derived_shape"] for line in lines] == ["floor", "cap", "cap", "equality", "band"]
-    assert [(line["term_index"], line["variable"], line["coefficient"]) for line in lines[1:3]] == [
-        (0, "hydro_generation(4, 1, bus=3)", -1.0),
-        (1, "thermal_generation(0, 1)", 3.0),
+    limits = [(row["lower"], row["upper"]) for row in rows]
+    assert limits == [(20.0, math.inf), (-math.inf, 9.0), (4.0, 4.0), (1.0, 2.0)]
+    assert [row["penalty"] for row in rows] == [None, 7.0, None, None]
+    of_cap = [term for term in terms if term["row"] == 1]
+    assert [(term["variable"], term["entity_id"], term["block_id"], term["bus_id"]) for term in of_cap] == [
+        ("hydro_generation", 4, 1, 3),
+        ("thermal_generation", 0, 1, None),
     ]
-    assert (lines[0]["bound_lower"], lines[0]["bound_upper"]) == (20.0, None)
-    assert (lines[1]["slack_enabled"], lines[1]["slack_penalty"]) == (True, 7.0)
-    assert (lines[4]["slack_enabled"], lines[4]["slack_penalty"]) == (False, None)
+    assert [term["coefficient"] for term in of_cap] == [-1.0, 3.0]
