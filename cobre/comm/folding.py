@@ -1,4 +1,4 @@
-"""What nopython code of several backends does with payloads: reduce them, and tell their types apart.
+"""Payloads in nopython code of several backends: reductions, and codes of element types.
 
 A reduction is a left fold over ranks, the same on every rank and in every run (COM-21):
 

@@ -188,7 +188,7 @@ class SharedRegion(ABC):
 
 
 class HeapRegion(SharedRegion):
-    """A region in this process's own memory, shared with nobody (SHR-06)."""
+    """A region in this process's own memory, not shared (SHR-06)."""
 
     @classmethod
     def allocate(cls, count: int, dtype: Any) -> HeapRegion:
@@ -210,14 +210,14 @@ class HeapRegion(SharedRegion):
         return cls(data, is_leader=True)
 
     def _fence(self) -> None:
-        """Nobody shares it."""
+        """Do nothing: the region is not shared."""
 
     def _release(self) -> None:
         """The array is all there is."""
 
 
 def physical_memory_bytes() -> float:
-    """Return the physical memory of the machine; infinite where it is not told."""
+    """Return the physical memory of the machine; infinite where it is not reported."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):

@@ -65,7 +65,7 @@ def create_communicator(backend: str | BackendKind = AUTO, config: Any = None) -
     ----------
     backend
         ``"mpi"``, ``"tcp"``, ``"shm"``, ``"local"`` or the name of one that another distribution has added:
-        used or refused, never replaced, whatever the environment says. ``"auto"``: what
+        used or refused, never replaced, whatever the environment holds. ``"auto"``: what
         ``COBRE_COMM_BACKEND`` asks for; when that is unset, empty or ``auto`` itself, the first backend that
         fits the way this process was launched.
     config

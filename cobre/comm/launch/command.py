@@ -35,7 +35,7 @@ from cobre.machine import most_workers, too_many
 from cobre.stop_signals import watched_signals
 
 _CHUNK: Final = 1 << 16
-_DESCRIPTORS_OF_A_RANK: Final = 3  # two pipes, and what tells of its end
+_DESCRIPTORS_OF_A_RANK: Final = 3  # two pipes, and the descriptor that signals its end
 _POLL_SECONDS: Final = 0.1
 _DRAIN_SECONDS: Final = 1.0
 _SIGNAL_EXIT: Final = 128

@@ -22,7 +22,7 @@ _PROBE_S: Final = 0.2
 
 
 class Peers:
-    """The processes of all other ranks; closed by whoever made it."""
+    """The processes of all other ranks; its creator closes it."""
 
     def __init__(self) -> None:
         self.descriptors: dict[int, int] = {}
@@ -90,7 +90,7 @@ class _Prober:
         self._thread.start()
 
     def add(self, pid: int) -> int:
-        """Watch a process; return the descriptor that will tell of its end."""
+        """Watch a process; return the descriptor that signals its end."""
         started = start_time(pid)
         if started is None:
             raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))

@@ -138,7 +138,7 @@ def region_word(state, rank):
 
 @inner_kernel
 def set_region(state, rank, address, length):
-    """Say where a rank's part of the payload is, or goes."""
+    """Set where a rank's part of the payload is, or goes."""
     word = region_word(state, rank)
     state[word] = address
     state[word + 1] = length
@@ -276,10 +276,10 @@ def _move(state, base):
 
 @inner_kernel
 def _cause(state, alarm, link):
-    """Find out why a link is closed: its peer's watcher says so on the control link, or is gone as well."""
+    """Return why a link is closed: its peer's watcher reports it on the control link, or is gone as well."""
     state[BLAMED] = state[LINK_TABLE + link * LINK_WORDS + PEER]
     for _ in range(_CAUSE_SLICES):
-        closed = atomic_load(alarm, GOODBYE + link) != 0  # first: a peer tells what is wrong before it closes
+        closed = atomic_load(alarm, GOODBYE + link) != 0  # first: a peer reports a failure before it closes
         if alarm_reason(alarm) != 0:
             return ALARMED
         if closed:
@@ -352,9 +352,9 @@ def withdrawal(state, alarm):
 
 @inner_kernel
 def withdraw(state):
-    """Let rank 0 see, however late it comes, that this worker no longer takes part.
+    """Let rank 0 detect, however late it arrives, that this worker no longer takes part.
 
-    The watcher tells it why, but perhaps only after this rank has returned from the collective.
+    The watcher sends the reason, but perhaps only after this rank has returned from the collective.
     """
     if state[RANK] != 0:
         shutdown(np.int32(state[LINK_TABLE + DESCRIPTOR]), _BOTH_SIDES)
@@ -374,7 +374,7 @@ def transfer(state, alarm, detail):
     sending = state[MODE] & SENDING != 0
     several = state[LINKS] > 1
     reports = region_word(state, state[SIZE])
-    reported = several and not sending  # whether poll has told which links can move
+    reported = several and not sending  # whether poll has reported which links can move
     if reported:
         _await_links(state, 0)
     idle = 0
