@@ -252,7 +252,7 @@ class Communicator(ABC):
 
     @abstractmethod
     def barrier(self) -> None:
-        """Wait until all ranks have come here (COM-31)."""
+        """Wait until all ranks have called this (COM-31)."""
 
     @abstractmethod
     def create_shared_region(self, count: int, dtype: Any) -> SharedRegion:
@@ -266,7 +266,7 @@ class Communicator(ABC):
         Raises
         ------
         AllocationFailed
-            When the memory cannot be had; on all ranks.
+            When the memory cannot be allocated; on all ranks.
         CollectiveFailed
             When the ranks ask for different things.
         """

@@ -120,7 +120,7 @@ def communicator_of_another_process(pid: int, here: int) -> InvalidCommunicator:
 
 
 class AllocationFailed(CommError, MemoryError):
-    """Memory for a collective or a shared region could not be had.
+    """Memory for a collective or a shared region could not be allocated.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ class LocalGroup:
     _barrier: Callable[[], None]
 
     def barrier(self) -> None:
-        """Wait until all of the group have come here."""
+        """Wait until all ranks of the group have called this."""
         self._barrier()
 
 
@@ -74,7 +74,7 @@ def region_layout(count: Any, dtype: Any) -> tuple[int, np.dtype[Any], int]:
 
 
 def allocation_failed(size: int, reason: object) -> AllocationFailed:
-    """Return the error for a region that could not be had."""
+    """Return the error for a region that could not be allocated."""
     return AllocationFailed(size, f"create_shared_region: {size} bytes could not be allocated ({reason})")
 
 
@@ -197,7 +197,7 @@ class HeapRegion(SharedRegion):
         Raises
         ------
         AllocationFailed
-            When the memory cannot be had.
+            When the memory cannot be allocated.
         """
         elements, kind, size = region_layout(count, dtype)
         present = physical_memory_bytes()

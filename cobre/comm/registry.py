@@ -40,7 +40,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _RESERVED: Final = frozenset(("auto", "all", "cache", "comm", "debug", "highs", "launcher", "num", "test"))
 
 _CONNECT_TIMEOUT_S: Final = 300.0
-"""How long launched ranks look for each other: long, since the launcher sees those that end before."""
+"""Time for launched ranks to find each other: long, since the launcher detects those that end before."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Traits:
     shares_regions
         Ranks of one host see the same shared region (SHR-05).
     detects_silence
-        A collective fails when a rank does not come within the communicator's timeout.
+        A collective fails when a rank does not arrive within the communicator's timeout.
     detects_divergence
         A collective fails on all ranks when they call different ones (COM-42).
     detects_death

@@ -70,7 +70,7 @@ def create_communicator(backend: str | BackendKind = AUTO, config: Any = None) -
         fits the way this process was launched.
     config
         How the ranks find each other, for backends that take a configuration (``TcpConfig``, ``ShmConfig``);
-        its class also decides which backend ``"auto"`` means. The environment is then not looked at. Without
+        its class also decides which backend ``"auto"`` means. The environment is then ignored. Without
         it the backend's ``COBRE_*`` variables are read.
 
     Returns
@@ -114,7 +114,7 @@ def explain_selection(
     backend
         As for :func:`create_communicator`.
     environment
-        The variables to look at, by default those of this process.
+        The variables to read, by default those of this process.
     """
     reasons: list[str] = []
     variables = os.environ if environment is None else environment

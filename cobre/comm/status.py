@@ -80,7 +80,7 @@ PEER_DIED: Final = np.int64(20)
 PEER_FAILED: Final = np.int64(21)
 """The peer gave up, without further detail."""
 TIMED_OUT: Final = np.int64(22)
-"""The peer did not come in time; detail 4: milliseconds waited."""
+"""The peer did not arrive in time; detail 4: milliseconds waited."""
 DIVERGED: Final = np.int64(23)
 """The peer called another operation, or the same one with other arguments; detail 4: its operation."""
 INTERRUPTED: Final = np.int64(24)

@@ -157,7 +157,7 @@ def _dies_inside_close(case: Case, victim: int) -> None:
     case.owner.barrier()
     if case.owner.rank == victim:
         threading.Timer(_JOIN_SECONDS, _die).start()
-        case.owner.close()  # waits for the others, who do not come before it is dead
+        case.owner.close()  # waits for the others, which do not arrive before it is dead
     case.meet()
     start = time.monotonic()
     error = expect(CollectiveFailed, case.owner.close)

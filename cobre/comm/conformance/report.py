@@ -1,4 +1,4 @@
-"""Running the whole suite on a backend, and what came of it."""
+"""Running the whole suite on a backend, and its outcome."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Row:
 
 @dataclass
 class Report:
-    """What came of the suite on one backend with one number of ranks.
+    """Outcome of the suite on one backend with one number of ranks.
 
     Attributes
     ----------

@@ -113,7 +113,7 @@ class _Copies:
             with _forwarding(self._forward), ending_orphans() as mark:
                 environment = {**scrubbed(os.environ), **mark}
                 for rank in range(self._transport.size):
-                    if self._code is None:  # else a signal came meanwhile
+                    if self._code is None:  # else a signal arrived meanwhile
                         self._start(rank, environment)
                 self._transport.started()
                 self._watch()
@@ -201,7 +201,7 @@ class _Stream:
         self._rest = b""
 
     def forward(self) -> bool:
-        """Pass on the lines that have arrived; return whether more can come."""
+        """Pass on the lines that have arrived; return whether more can follow."""
         try:
             part = os.read(self._pipe.fileno(), _CHUNK)
         except BlockingIOError:

@@ -198,7 +198,7 @@ class _Job:
             self._preparation, cpus, self._transport.backend, self._transport.config(rank), self._body
         )
         message = pickle.dumps(setup)
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its end is noticed below
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its end is handled below
             ours.sendall(LENGTH.pack(len(message)) + message)
         ours.setblocking(False)
 
@@ -232,7 +232,7 @@ class _Job:
     def _look_at(number: int, rank: _Rank, on_progress: Callable[[int, Any], object] | None) -> None:
         if rank.ended:
             return
-        exit_code = rank.process.poll()  # before the last look at its messages: none is missed
+        exit_code = rank.process.poll()  # before its messages are read for the last time: none is missed
         for kind, *content in rank.messages():
             if kind == ERROR:
                 rank.error = _worker_error(number, *content)

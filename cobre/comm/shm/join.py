@@ -61,7 +61,7 @@ SHARES_BYTES: Final = 16 * 1024
 _MOST_CPUS: Final = 0xFFFF
 
 LOOKS: Final = 120
-"""How often a rank looks for the others before it yields, where every rank has a CPU."""
+"""How often a rank polls before it yields, where every rank has a CPU."""
 
 
 def join(config: ShmConfig) -> tuple[Segment, Peers]:
@@ -157,7 +157,7 @@ def _creator(segment: Segment) -> tuple[int, int]:
 
 
 def _lost(segment: Segment, rank: int | None, what: str = "has ended") -> RankLost:
-    """Return the error for a rank that has ended, or for the one that it had found missing itself before."""
+    """Return the error for a rank that has ended, or for the failure already published in the segment."""
     said = int(segment.words[ABORT])
     if said:
         rank, what = (said >> 8) - 1, "has ended" if said & 255 == PEER_DIED else "gave up"

@@ -80,7 +80,7 @@ def _barrier_alone(state, words):
 
 @inner_kernel
 def _exchange_alone(state, words, data, operation, send, recv, agreed):
-    """Gather equally many small elements of every rank under the name of any operation; a status.
+    """Gather equally many small elements of every rank under the name of any operation; return a status.
 
     ``agreed`` must be the same on all ranks.
     """
@@ -257,7 +257,7 @@ def _fold_in_shares(state, words, data, descriptor, recv, start, count, base, st
 
 @inner_kernel
 def _allreduce_alone(state, words, data, send, recv, op):
-    """Let every rank fold all slots or, where that is much, its share of them, in rounds; a status."""
+    """Let every rank fold all slots or, where that is much, its share of them, in rounds; return a status."""
     rank, size = state[S_RANK], state[S_SIZE]
     fault = check_allreduce(send, recv, op, state)
     if fault != OK:
@@ -306,7 +306,7 @@ def _broadcast_directly(state, words, descriptor, buf, root):
 
 @inner_kernel
 def _broadcast_alone(state, words, data, buf, root):
-    """Copy through the root's slot in pieces: it writes one while the others read another; a status."""
+    """Copy in pieces through the root's slot, one written while another is read; return a status."""
     rank, size = state[S_RANK], state[S_SIZE]
     fault = check_root(root, size, state)
     if fault != OK:
@@ -316,7 +316,7 @@ def _broadcast_alone(state, words, data, buf, root):
     total = len(buf) * buf.itemsize
     digest = mix(mix(DIGEST_START, root), len(buf))
     descriptor = describe(BROADCAST, dtype_number(buf), digest)
-    # Ranks that take turns on a CPU had better not wait for each other's whole copies.
+    # Ranks that take turns on a CPU should not wait for each other's whole copies.
     if size > 1 and state[S_SPREAD] != 0 and 0 < state[S_DIRECT_BYTES] <= total:
         outcome, done_by_all = _broadcast_directly(state, words, descriptor, buf, root)
         if done_by_all:

@@ -79,7 +79,7 @@ S_DIRECT_BYTES: Final = DETAIL_SIZE + 10
 """What is at least this large is read straight from its owner's memory; 0: never."""
 S_VECTORS: Final = DETAIL_SIZE + 11  # two struct iovec
 S_LOOKS: Final = DETAIL_SIZE + 15
-"""How often a rank looks for the others before it yields its processor."""
+"""How often a rank polls before it yields its processor."""
 S_SHARES_BYTES: Final = DETAIL_SIZE + 16
 """From this size on the ranks share the work of a reduction."""
 S_SPREAD: Final = DETAIL_SIZE + 17

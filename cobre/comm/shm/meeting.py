@@ -74,11 +74,11 @@ from cobre.native.memory import address_of
 from cobre.native.signals import signal_handler_raised
 
 _QUICK_LOOKS: Final = 100
-"""Looks without a pause: a pause takes longer than the news from one core to another."""
+"""Polls without a pause: a pause takes longer than a write needs to reach another core."""
 _YIELDS: Final = 100
 """Yields before it sleeps."""
 _SLICE_NS: Final = np.int64(100_000_000)
-"""How long it sleeps before it looks for dead peers."""
+"""How long it sleeps before it checks for dead peers."""
 _EINTR: Final = np.int32(error_codes.EINTR)
 
 # FNV-1a. Unsigned: Numba lets LLVM assume that signed products do not overflow.
@@ -209,7 +209,7 @@ def arrive(state, words, descriptor):
 
 @inner_kernel
 def await_all(state, words, descriptor):
-    """Wait until all have come for the same thing; a status."""
+    """Wait until all ranks have arrived with the same descriptor; return a status."""
     sequence, size, looks = state[S_SEQUENCE], state[S_SIZE], state[S_LOOKS]
     expected = descriptor | (sequence & _MASK_SEQUENCE)
     first = ARRIVALS + (sequence & 1) * LINE + A_ARRIVAL
@@ -240,7 +240,7 @@ def await_all(state, words, descriptor):
     prefetch_to_write(words, ARRIVALS + (~sequence & 1) * LINE + state[S_RANK] * RANK_WORDS + A_ARRIVAL)
     if different != 0:
         return _diverged(state, words, first, expected)
-    if atomic_load(words, ABORT) != 0:  # one came and then gave up
+    if atomic_load(words, ABORT) != 0:  # one arrived and then gave up
         return _heed_abort(state, words, operation_of(descriptor))
     return OK
 
@@ -249,7 +249,7 @@ def await_all(state, words, descriptor):
 def _wake_sleepers(words):
     """Wake sleeping ranks; called by every rank that has seen all others arrive and did not sleep itself.
 
-    Between its arrival and this look at the sleepers each rank passes a fence: the one below or, if it
+    Between its arrival and this check for sleepers each rank passes a fence: the one below or, if it
     slept, its entry among the sleepers. Fences have one order. A sleeper that missed a peer entered before
     the peer's fence; so the rank whose fence is last has missed no peer, calls this, and sees all sleepers.
     Waking a sleeper twice is harmless.

@@ -80,7 +80,7 @@ def _open_pidfd(pid: int) -> int | None:
 
 
 class _Prober:
-    """A thread that looks for processes that have ended."""
+    """A thread that polls for processes that have ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -60,7 +60,7 @@ class TcpCommunicator(KernelCommunicator):
     Raises
     ------
     InitializationFailed
-        When the ranks do not come together.
+        When the ranks do not all connect.
     RankLost
         When one that has joined ends before all are there.
     """

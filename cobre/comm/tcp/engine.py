@@ -319,7 +319,7 @@ def _late(state):
 def _closed_receiver(state, alarm):
     """Return a peer that has closed and to which there is something to send, or -1.
 
-    It will never take it: a rank that closes has had all frames of the collectives that it took part in.
+    It will never take it: a rank that closes has received all frames of the collectives that it took part in.
     """
     for link in range(state[LINKS]):
         base = LINK_TABLE + link * LINK_WORDS
@@ -330,10 +330,10 @@ def _closed_receiver(state, alarm):
 
 @inner_kernel
 def withdrawal(state, alarm):
-    """Return why rank 0 must not answer although all have come: ``ALARMED`` or a reason; 0 if it may.
+    """Return why rank 0 must not answer although all have arrived: ``ALARMED`` or a reason; 0 if it may.
 
-    A worker that has come sends nothing more before it is answered. If anything follows, even the end of the
-    connection, it has given up since (:func:`withdraw`), and rank 0 must not take the collective for done.
+    A worker that has arrived sends nothing more before it is answered. If anything follows, even the end of
+    the connection, it has given up since (:func:`withdraw`), and rank 0 must not complete the collective.
     """
     polls = region_word(state, state[SIZE])
     for link in range(state[LINKS]):
@@ -433,7 +433,7 @@ def transfer(state, alarm, detail):
         reported = several
         if _await_links(state, _SLICE_MS) > 0:
             continue
-        # a signal has come, or nothing for a while; one that came while this thread did not sleep shows here
+        # a signal, or nothing for a while; a signal that arrived while this thread was awake shows here
         if signal_handler_raised(detail, PENDING):
             state[BLAMED] = state[RANK]
             return INTERRUPTED

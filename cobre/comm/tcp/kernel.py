@@ -433,7 +433,7 @@ class TcpKernel:
         return outcome
 
     def barrier(self) -> Any:
-        """Wait until all ranks have come here; return a status."""
+        """Wait until all ranks have called this; return a status."""
         if not enter(self._state, BUSY):
             return IN_USE
         outcome = wait(self._state, self._alarm, self._detail)

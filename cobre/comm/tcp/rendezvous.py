@@ -78,7 +78,7 @@ def open_listener(config: TcpConfig) -> socket.socket:
     Raises
     ------
     InitializationFailed
-        When it cannot be had, for example because the port is taken.
+        When it cannot be opened, for example because the port is taken.
     """
     if config.listener_fd is not None:
         try:
@@ -113,7 +113,7 @@ def _tune(link: Link, silence_s: float) -> None:
 
     They are blocking, since the kernel decides for itself when to wait. The system gives up a control
     connection on which heartbeats get no acknowledgement. It must not do so with data: a peer that computes
-    does not read, and TCP_USER_TIMEOUT would count its full buffer as a loss. The watcher looks after those.
+    does not read, and TCP_USER_TIMEOUT would count its full buffer as a loss. The watcher covers those.
     """
     probe_s = max(1, round(silence_s / _PROBES))
     for connection in (link.data, link.control):

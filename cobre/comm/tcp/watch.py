@@ -83,7 +83,7 @@ _DATA: Final = 1
 _PEER: Final = 2
 _PHASE: Final = 3
 _HEARD_NS: Final = 4
-_FILLED: Final = 5  # bytes of the header that have come
+_FILLED: Final = 5  # bytes of the header that have arrived
 _HEADER: Final = 6
 _STALLED_NS: Final = 10  # since when the data connection retransmits without acknowledgement; 0: it does not
 
@@ -236,7 +236,7 @@ def _handle(watch, alarm, link):
 
 @inner_kernel
 def _listen(watch, alarm, link, now):
-    """Take in what has come on a control link."""
+    """Read what has arrived on a control link."""
     base = _LINK_TABLE + link * _LINK_WORDS
     while watch[base + _PHASE] != _GONE:
         filled = watch[base + _FILLED]
