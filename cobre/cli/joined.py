@@ -105,7 +105,7 @@ def _requested_threads() -> int | None:
 
 
 def _fail_together(comm: Communicator, error: CobreError, view: RankView, outcome: Outcome) -> None:
-    """End with the exit code of the rank that knows best; the others have its error at second hand."""
+    """End with the lowest exit code of all ranks, which is that of the cause; the others repeat its error."""
     from cobre.sddp.ranks.agreement import largest
 
     code = ExitCode(-largest(comm, -int(exit_code_of(error))))

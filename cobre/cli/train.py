@@ -152,7 +152,7 @@ def watch_signals(view: View, outcome: Outcome) -> Iterator[Interrupts]:
     """Watch for signals that ask to stop, and answer them."""
 
     def abort() -> None:
-        # Compiled code holds the main thread: nobody else can end the process.
+        # Compiled code holds the main thread: nothing else can end the process.
         with contextlib.suppress(Exception):
             outcome.fail(ExitCode.INTERRUPTED, [interrupted("stopped at once; nothing was written")])
             view.finish(outcome)

@@ -111,14 +111,14 @@ class JsonLinesView(View):
 
 
 class RankView(View):
-    """What a rank shows: everything on rank 0; on others only errors that rank 0 cannot know of.
+    """What a rank shows: everything on rank 0; on others only errors that rank 0 cannot report.
 
     Attributes
     ----------
     rank
-        Of this process; 0 until it knows better.
+        Of this process; 0 until it is known.
     reported
-        Rank 0 knows how this rank ended.
+        Whether rank 0 reports how this rank ended.
     """
 
     def __init__(self, view: View) -> None:

@@ -95,7 +95,7 @@ class MpiBackend(Backend):
 
 
 class ShmTransport(Transport):
-    """The file of the control segment, and the nonce that tells this job's from others'.
+    """The file of the control segment, and the nonce that identifies this job.
 
     The file has no name: ranks open it through this process. So nothing is left behind however the job ends.
     """

@@ -114,7 +114,7 @@ class ShmConfig:
     timeout_s
         How long a collective may wait for a rank that is alive.
     nonce
-        16 random bytes that all ranks share: who does not know them does not join. ``None`` skips this check.
+        16 random bytes that all ranks share; a process without them cannot join. ``None`` skips this check.
     capacity_bytes
         Memory for payloads, shared by all ranks in two halves; larger ones go through in rounds. Rank 0's
         counts. More than the processors' caches hold is of no use.

@@ -3,7 +3,7 @@
 It has two faces. The **owner**, a :class:`Communicator`, lives in Python: it makes and frees what the
 transport needs, checks arguments, and raises. Its **kernel** is a Numba jitclass that lives in nopython code
 and holds numbers and array views only. A backend defines both; the conformance suite
-(:mod:`cobre.comm.conformance`) says whether they keep this contract.
+(:mod:`cobre.comm.conformance`) checks that they keep this contract.
 
 The kernel's methods, all callable without the GIL:
 
@@ -16,9 +16,9 @@ The kernel's methods, all callable without the GIL:
 ``rank()``, ``size()``                            int64; never fail
 ================================================  =====================================================
 
-A status other than 0 means failure; the detail record, an int64 array that was given to the kernel when it
-was made, then tells which (:mod:`cobre.comm.status`). Methods never raise: an exception in nopython code
-leaks memory and is lost in a ``prange``.
+A status other than 0 means failure; the detail record, an int64 array given to the kernel at creation, then
+describes it (:mod:`cobre.comm.status`). Methods never raise: an exception in nopython code leaks memory and
+is lost in a ``prange``.
 
 Buffers are one-dimensional, C-contiguous, aligned arrays of one of :data:`SUPPORTED_DTYPES`, the same dtype
 on all ranks (COM-03); in nopython code anything else does not compile. All ranks call the same operations in
@@ -71,7 +71,7 @@ class HostRanks:
 
 @dataclass(frozen=True)
 class SlurmInfo:
-    """What Slurm says of the job this process belongs to."""
+    """The Slurm job of this process, from its environment."""
 
     job_id: str
     node_list: str | None
@@ -218,7 +218,7 @@ class Communicator(ABC):
 
     @abstractmethod
     def allreduce(self, send: NDArray[Any], recv: NDArray[Any], op: ReduceOp) -> None:
-        """Fold the ranks' elements, one by one, in the order of ranks (COM-20 to COM-22).
+        """Fold the ranks' arrays elementwise, in the order of ranks (COM-20 to COM-22).
 
         Parameters
         ----------
@@ -252,7 +252,7 @@ class Communicator(ABC):
 
     @abstractmethod
     def barrier(self) -> None:
-        """Wait until all ranks have come here (COM-31)."""
+        """Wait until all ranks have called this (COM-31)."""
 
     @abstractmethod
     def create_shared_region(self, count: int, dtype: Any) -> SharedRegion:
@@ -266,7 +266,7 @@ class Communicator(ABC):
         Raises
         ------
         AllocationFailed
-            When the memory cannot be had; on all ranks.
+            When the memory cannot be allocated; on all ranks.
         CollectiveFailed
             When the ranks ask for different things.
         """
@@ -278,7 +278,7 @@ class Communicator(ABC):
     @property
     @abstractmethod
     def is_leader(self) -> bool:
-        """Whether this rank fills shared regions; always true where nobody shares them (SHR-07)."""
+        """Whether this rank fills shared regions; always true where they are not shared (SHR-07)."""
 
     @abstractmethod
     def gather_shared(
@@ -314,13 +314,13 @@ class Communicator(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Wait for all ranks to close, then free the transport; harmless when called again.
+        """Wait for all ranks to close, then free the transport; a second call does nothing.
 
         Raises
         ------
         CollectiveFailed
-            When a rank has died, does not come, or calls something else; the transport is free all the same.
-            Not when an earlier failure was told already, nor where the transport cannot tell (mpi).
+            When a rank has died, does not arrive, or calls another operation; the transport is freed anyway.
+            Not after a failure that was already reported, nor where the transport cannot detect it (mpi).
         """
 
     def __enter__(self) -> Self:

@@ -39,7 +39,7 @@ _LONGEST_TOKEN: Final = 4096
 
 @dataclass(frozen=True)
 class MpiLaunch:
-    """What a launcher of MPI jobs says of this process.
+    """This process as its MPI launcher describes it in the environment.
 
     Attributes
     ----------
@@ -48,9 +48,9 @@ class MpiLaunch:
     rank
         This process's rank.
     size
-        Number of processes, ``None`` when the launcher does not say.
+        Number of processes, ``None`` if the launcher does not state it.
     evidence
-        The variables that say so, as ``NAME=value``.
+        The variables that were read, as ``NAME=value``.
     """
 
     launcher: str
@@ -67,7 +67,7 @@ def requested_backend(environment: Mapping[str, str] | None = None) -> str:
 def detect_mpi(environment: Mapping[str, str] | None = None) -> MpiLaunch | None:
     """Return the MPI launch that this process belongs to, or ``None``; imports nothing (SEL-03).
 
-    One variable alone says nothing: ``SLURM_PROCID`` is there in the shell of salloc and in batch scripts.
+    One variable alone proves nothing: ``SLURM_PROCID`` is also set in salloc shells and batch scripts.
     """
     variables = _environment(environment)
     for launcher, rank_name, size_name in (
@@ -95,7 +95,7 @@ def slurm_step_size(environment: Mapping[str, str] | None = None) -> int | None:
 
 
 def advertised_size(environment: Mapping[str, str] | None = None) -> tuple[int, str] | None:
-    """Return how many processes the launcher says it has started, and the variables it says so with."""
+    """Return the number of processes that the launcher states, and the variables that state it."""
     launch = detect_mpi(environment)
     if launch is not None:
         return None if launch.size is None else (launch.size, launch.evidence)
@@ -144,7 +144,7 @@ def tcp_config(environment: Mapping[str, str] | None = None, *, automatic: bool 
     MissingConfiguration
         Names every variable that is missing.
     ValidationError
-        Tells all variables with a wrong value.
+        Names every variable with a wrong value.
     """
     reader = _Reader(_environment(environment), "tcp", "COBRE_TCP_")
     names = ["RANK", "SIZE"]
@@ -183,7 +183,7 @@ def shm_config(environment: Mapping[str, str] | None = None) -> ShmConfig:
     MissingConfiguration
         Names every variable that is missing.
     ValidationError
-        Tells all variables with a wrong value.
+        Names every variable with a wrong value.
     """
     reader = _Reader(_environment(environment), "shm", "COBRE_SHM_")
     reader.require(["NAME", "RANK", "SIZE"])
@@ -206,14 +206,14 @@ def shm_config(environment: Mapping[str, str] | None = None) -> ShmConfig:
 def launch_timeouts(
     backend: str, connect_timeout_s: float, environment: Mapping[str, str] | None = None
 ) -> tuple[float, float]:
-    """Return how long launched ranks look for each other, and wait in a collective, in seconds.
+    """Return the timeouts of launched ranks for finding each other and for a collective, in seconds.
 
     Parameters
     ----------
     backend
         ``"shm"`` or ``"tcp"``.
     connect_timeout_s
-        How long they look for each other when the environment does not say.
+        Time to find each other when the environment does not set it.
     environment
         Default this process's.
 
@@ -229,7 +229,7 @@ def launch_timeouts(
 
 
 def launch_pace(environment: Mapping[str, str] | None = None) -> tuple[float, float]:
-    """Return the heartbeat and the silence that launched tcp ranks get, in seconds (see :class:`TcpConfig`).
+    """Return heartbeat and silence of launched tcp ranks, in seconds (see :class:`TcpConfig`).
 
     Raises
     ------

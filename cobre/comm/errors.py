@@ -1,7 +1,7 @@
 """Errors of communicators (ERR-01) and of the choice of a backend (ERR-02).
 
-All are :class:`~cobre.errors.CobreError`; kinds and contexts follow ERR-08. They may be pickled, since the
-error of one process is often told by another.
+All are :class:`~cobre.errors.CobreError`; kinds and contexts follow ERR-08. They can be pickled, since
+one process often reports the error of another.
 """
 
 # ruff: noqa: N818  (the names are those of the communication specification)
@@ -55,7 +55,7 @@ class InvalidBufferSize(CommError, ValueError):
     ----------
     operation : str
     expected, actual : int
-        Number of elements, unless the message says what else was counted.
+        Number of elements, unless the message names another quantity.
     """
 
     _fields = ("actual", "expected", "message", "operation")
@@ -120,7 +120,7 @@ def communicator_of_another_process(pid: int, here: int) -> InvalidCommunicator:
 
 
 class AllocationFailed(CommError, MemoryError):
-    """Memory for a collective or a shared region could not be had.
+    """Memory for a collective or a shared region could not be allocated.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 """One collective at a time on a communicator, in nopython code (COM-41).
 
-A kernel has one word of its state for this. Whoever enters a collective sets it and clears it on the way out;
-who finds it set returns ``IN_USE`` and touches nothing, so that a second thread (or a signal handler) that
-calls a collective meanwhile is refused and the first one goes on undisturbed.
+One word of the kernel's state is the flag. A collective sets it on entry and clears it on exit; a call that
+finds it set returns ``IN_USE`` and changes nothing. So a second thread (or a signal handler) that calls a
+collective meanwhile is refused, and the first continues undisturbed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cobre.native.atomics import atomic_compare_exchange, atomic_store
 
 @inner_kernel
 def enter(state: Any, word: Any) -> Any:
-    """Take the communicator; return whether nobody else has it."""
+    """Take the communicator; return whether it was free."""
     return atomic_compare_exchange(state, word, 0, 1) == 0
 
 

@@ -1,4 +1,4 @@
-"""What nopython code of several backends does with payloads: reduce them, and tell their types apart.
+"""Payloads in nopython code of several backends: reductions, and codes of element types.
 
 A reduction is a left fold over ranks, the same on every rank and in every run (COM-21):
 
@@ -63,7 +63,7 @@ def _either_bit_overload(a: Any, b: Any) -> Callable[[Any, Any], Any]:
 def fold_elements(recv: Any, start: Any, count: Any, data: Any, offset: Any, op: Any) -> Any:
     """Fold the elements at a byte offset of ``data`` into ``recv[start : start + count]``.
 
-    What is in ``recv`` comes first. MIN and MAX keep a NaN of either side (COM-22).
+    The left operand is ``recv``. MIN and MAX keep a NaN of either side (COM-22).
     """
     width = recv.itemsize
     part = recv[start : start + count]  # indices from 0 on, which need no check for negative ones: SIMD

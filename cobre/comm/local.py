@@ -56,7 +56,7 @@ class LocalKernel:
         return OK
 
     def gather_shared(self, send: Any, recv: Any, counts: Any, displs: Any) -> Any:
-        """Copy like ``allgatherv``: a region is shared with nobody; return a status."""
+        """Copy like ``allgatherv``, since the region is not shared; return a status."""
         return self.allgatherv(send, recv, counts, displs)
 
     def allreduce(self, send: Any, recv: Any, op: Any) -> Any:

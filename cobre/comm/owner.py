@@ -42,7 +42,7 @@ Integers = Sequence[int] | NDArray[np.integer[Any]]
 _LARGEST_EXIT_CODE: Final = 255
 
 
-# Templates of entries: copied for each jitclass, which then stands in place of this name.
+# Templates of entries: copied for each jitclass, which then replaces this name.
 Kernel: Any = None
 
 
@@ -107,7 +107,7 @@ class KernelCommunicator(Communicator):
 
     A subclass sets ``backend_name`` and ``kernel_class``, and defines :attr:`_arguments` and
     :meth:`_release`; one with a transport also :attr:`_in_use` and :meth:`_disown`. Regions are those of the
-    heap unless it says otherwise.
+    heap unless it overrides this.
 
     It belongs to the process that made it, and to one call at a time: a forked child and a second thread are
     refused by :class:`~cobre.comm.errors.InvalidCommunicator`.
@@ -141,7 +141,7 @@ class KernelCommunicator(Communicator):
 
     @classmethod
     def require_jit(cls) -> None:
-        """Refuse to start where machine code is needed and Numba is told to make none."""
+        """Refuse to start if Numba's compiler is disabled but machine code is needed."""
         if cls.needs_jit and numba.config.DISABLE_JIT:
             raise InitializationFailed(cls.backend_name, "NUMBA_DISABLE_JIT is set; only 'local' works then")
 
@@ -238,12 +238,12 @@ class KernelCommunicator(Communicator):
         return self._keep(HeapRegion.allocate(count, dtype))
 
     def split_local(self) -> LocalGroup:
-        """Return the group of this rank alone: nobody shares its regions (SHR-05)."""
+        """Return the group of this rank alone: its regions are not shared (SHR-05)."""
         return LocalGroup(0, 1, self._require_open)
 
     @property
     def is_leader(self) -> bool:
-        """Always true: nobody shares this rank's regions (SHR-07)."""
+        """Always true: this rank's regions are not shared (SHR-07)."""
         return True
 
     def gather_shared(
@@ -310,7 +310,7 @@ class KernelCommunicator(Communicator):
             raise InvalidCommunicator
 
     def _call(self, entry: Any, *arguments: Any) -> None:
-        """Run an entry with the kernel's arguments; raise what its status says."""
+        """Run an entry with the kernel's arguments; raise the error of its status, if any."""
         self._compile(entry, arguments)
         try:
             status = entry(self._arguments, *arguments)
@@ -325,7 +325,7 @@ class KernelCommunicator(Communicator):
         variant = (entry, *((a.dtype.name, a.flags.writeable) for a in arrays))
         if variant in self._compiled:
             return
-        # counts and displacements are always the same type: the first array and its mode tell variants apart
+        # counts and displacements have a fixed type: the first array and its mode identify the variant
         kinds = [f"-{a.dtype.name}-{'rw' if a.flags.writeable else 'ro'}" for a in arrays[:1]]
         tag = f"comm-{self.backend_name}{entry.__name__}{''.join(kinds)}"
         compile_for(entry, tag, self._arguments, *arguments)

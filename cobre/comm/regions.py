@@ -44,7 +44,7 @@ class LocalGroup:
     _barrier: Callable[[], None]
 
     def barrier(self) -> None:
-        """Wait until all of the group have come here."""
+        """Wait until all ranks of the group have called this."""
         self._barrier()
 
 
@@ -74,7 +74,7 @@ def region_layout(count: Any, dtype: Any) -> tuple[int, np.dtype[Any], int]:
 
 
 def allocation_failed(size: int, reason: object) -> AllocationFailed:
-    """Return the error for a region that could not be had."""
+    """Return the error for a region that could not be allocated."""
     return AllocationFailed(size, f"create_shared_region: {size} bytes could not be allocated ({reason})")
 
 
@@ -188,7 +188,7 @@ class SharedRegion(ABC):
 
 
 class HeapRegion(SharedRegion):
-    """A region in this process's own memory, shared with nobody (SHR-06)."""
+    """A region in this process's own memory, not shared (SHR-06)."""
 
     @classmethod
     def allocate(cls, count: int, dtype: Any) -> HeapRegion:
@@ -197,7 +197,7 @@ class HeapRegion(SharedRegion):
         Raises
         ------
         AllocationFailed
-            When the memory cannot be had.
+            When the memory cannot be allocated.
         """
         elements, kind, size = region_layout(count, dtype)
         present = physical_memory_bytes()
@@ -210,14 +210,14 @@ class HeapRegion(SharedRegion):
         return cls(data, is_leader=True)
 
     def _fence(self) -> None:
-        """Nobody shares it."""
+        """Do nothing: the region is not shared."""
 
     def _release(self) -> None:
         """The array is all there is."""
 
 
 def physical_memory_bytes() -> float:
-    """Return the physical memory of the machine; infinite where it is not told."""
+    """Return the physical memory of the machine; infinite where it is not reported."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):

@@ -1,8 +1,8 @@
 """What a backend is, and which ones are installed.
 
 A backend is described by one object, a :class:`Backend`: what it is called, whether it can be used here, how
-a process finds out that it is a rank of such a job, how its communicator is made, and how ranks of it are
-started. Selection, launchers, training, warm-up, bench and conformance suite know backends by this alone.
+a process detects that it is a rank of such a job, how its communicator is made, and how its ranks are
+started. Selection, launchers, training, warm-up, bench and conformance suite use backends only through it.
 
 Those that come with the package are in :mod:`cobre.comm.backends`. Another distribution adds its own by an
 entry point of the group ``cobre.communicators``, whose name is that of the backend::
@@ -12,8 +12,8 @@ entry point of the group ``cobre.communicators``, whose name is that of the back
 
 Names are known without importing anything. The module of a description is imported when a backend is asked
 for by name or backends are listed, so it should be light: import Numba and the transport in ``create``. One
-that cannot be imported, or a name that two distributions claim, is reported where it is asked for, and does
-not stand in the way of others.
+that cannot be imported, or a name that two distributions claim, is reported where it is asked for, and
+does not affect the others.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _RESERVED: Final = frozenset(("auto", "all", "cache", "comm", "debug", "highs", "launcher", "num", "test"))
 
 _CONNECT_TIMEOUT_S: Final = 300.0
-"""How long launched ranks look for each other: long, since the launcher sees those that end before."""
+"""Time for launched ranks to find each other: long, since the launcher detects those that end before."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Traits:
     shares_regions
         Ranks of one host see the same shared region (SHR-05).
     detects_silence
-        A collective fails when a rank does not come within the communicator's timeout.
+        A collective fails when a rank does not arrive within the communicator's timeout.
     detects_divergence
         A collective fails on all ranks when they call different ones (COM-42).
     detects_death

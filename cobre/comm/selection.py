@@ -65,12 +65,12 @@ def create_communicator(backend: str | BackendKind = AUTO, config: Any = None) -
     ----------
     backend
         ``"mpi"``, ``"tcp"``, ``"shm"``, ``"local"`` or the name of one that another distribution has added:
-        used or refused, never replaced, whatever the environment says. ``"auto"``: what
+        used or refused, never replaced, whatever the environment holds. ``"auto"``: what
         ``COBRE_COMM_BACKEND`` asks for; when that is unset, empty or ``auto`` itself, the first backend that
         fits the way this process was launched.
     config
         How the ranks find each other, for backends that take a configuration (``TcpConfig``, ``ShmConfig``);
-        its class also decides which backend ``"auto"`` means. The environment is then not looked at. Without
+        its class also decides which backend ``"auto"`` means. The environment is then ignored. Without
         it the backend's ``COBRE_*`` variables are read.
 
     Returns
@@ -114,7 +114,7 @@ def explain_selection(
     backend
         As for :func:`create_communicator`.
     environment
-        The variables to look at, by default those of this process.
+        The variables to read, by default those of this process.
     """
     reasons: list[str] = []
     variables = os.environ if environment is None else environment

@@ -33,7 +33,7 @@ INVALID_ROOT: Final = np.int32(2)
 """Detail: root and size."""
 INVALID_COMMUNICATOR: Final = np.int32(3)
 COLLECTIVE_FAILED: Final = np.int32(4)
-"""Detail: error code of the transport (0 where it has none), rank of the peer (-1: nobody in particular)."""
+"""Detail: error code of the transport (0 where it has none), rank of the peer (-1: no particular rank)."""
 ALLOCATION_FAILED: Final = np.int32(5)
 """Detail: bytes requested."""
 INVALID_REDUCE_OP: Final = np.int32(6)
@@ -78,9 +78,9 @@ TRANSPORT_REFUSED: Final = np.int64(14)
 PEER_DIED: Final = np.int64(20)
 """The peer's process has ended."""
 PEER_FAILED: Final = np.int64(21)
-"""The peer gave up; it says no more than that."""
+"""The peer gave up, without further detail."""
 TIMED_OUT: Final = np.int64(22)
-"""The peer did not come in time; detail 4: milliseconds waited."""
+"""The peer did not arrive in time; detail 4: milliseconds waited."""
 DIVERGED: Final = np.int64(23)
 """The peer called another operation, or the same one with other arguments; detail 4: its operation."""
 INTERRUPTED: Final = np.int64(24)

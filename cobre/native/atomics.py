@@ -114,7 +114,7 @@ def atomic_load_ordered(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def atomic_store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
-    """Set an element; what was done before is visible to whoever loads it (release)."""
+    """Set an element; earlier writes are visible to any thread that loads it (release)."""
     return _store(array, "atomic_store", "release")
 
 
@@ -169,7 +169,7 @@ def prefetch_to_write(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def cpu_pause(typing_context: Any) -> Any:
-    """Tell the processor that this thread waits in a loop; nothing on processors without such a hint."""
+    """Give the processor the hint that this thread waits in a loop; no operation where there is none."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         # target intrinsics, not inline assembly: Numba sets up no assembly parser and LLVM would abort

@@ -148,7 +148,7 @@ def _unsafe(directory: Path, reason: str) -> CobreError:
 
 
 class PackageCacheLocator(caching._CacheLocator):  # type: ignore[misc]
-    """Tells Numba where a kernel of the package is cached, and under which stamp."""
+    """Gives Numba the cache directory of a kernel of the package, and its stamp."""
 
     def __init__(self, file: Path, line: int) -> None:
         self._module = ".".join(file.relative_to(PACKAGE_DIRECTORY).with_suffix("").parts)

@@ -51,7 +51,7 @@ def function_over(template: Callable[..., Any], jitclass: Any) -> Any:
 
 @functools.cache
 def jitclass_digest(jitclass: Any) -> str:
-    """Return 16 hexadecimal digits that stand for a jitclass and all sources that it is compiled from."""
+    """Return 16 hexadecimal digits that identify a jitclass and all sources that it is compiled from."""
     if numba.config.DISABLE_JIT:
         return "0" * _DIGEST_DIGITS
     name = getattr(getattr(jitclass, "class_type", None), "name", "")

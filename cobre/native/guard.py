@@ -1,8 +1,8 @@
 """Several processes that start at once compile once.
 
 Numba's disk cache has no lock: processes that compile different signatures of one function at the same time
-can write over each other's code. So whoever compiles first does it under a file lock; the others wait for it
-and then load. Once all kernels of a set are on disk a marker says so, and nobody locks any more.
+can write over each other's code. So the first process compiles under a file lock; the others wait for it
+and then load. Once all kernels of a set are on disk a marker file is written, and no process locks any more.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def target_digest() -> str:
 
 
 def ready_marker(tag: str) -> Path:
-    """Return the path of the file that says: all kernels of this tag are on disk for this machine."""
+    """Return the path of the marker file: all kernels of this tag are on disk for this machine."""
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", tag):
         raise ValueError(f"a compile tag has letters, digits, '_', '.' and '-' only, not {tag!r}")
     return cache_directory() / f".ready-{tag}-{package_stamp()[:16]}-{target_digest()}"
@@ -113,7 +113,7 @@ def compile_for(dispatcher: Any, tag: str, *arguments: Any) -> None:
     dispatcher
         A function decorated with ``@njit(cache=True)``.
     tag
-        As in :func:`compile_guard`; it must tell apart the types that this kernel is compiled for.
+        As in :func:`compile_guard`; different for different types that this kernel is compiled for.
     *arguments
         Sample arguments; only their types are used.
     """

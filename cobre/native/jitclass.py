@@ -104,7 +104,7 @@ def keep_struct(typing_context: Any, struct: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def struct_at(typing_context: Any, struct_class: Any, address: Any) -> Any:
-    """Return the struct of a class of :func:`array_struct` that lies where :func:`keep_struct` said."""
+    """Return the struct of a class of :func:`array_struct` at an address from :func:`keep_struct`."""
     instance_type = struct_class.instance_type
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

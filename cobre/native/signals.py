@@ -29,10 +29,10 @@ _restore.restype = None
 
 @intrinsic  # type: ignore[untyped-decorator]
 def signal_handler_raised(typing_context: Any, pending: Any, at: Any) -> Any:
-    """Run the handlers of signals that have come; tell whether one of them raised.
+    """Run the handlers of pending signals; return whether one of them raised.
 
-    Handlers run in the main thread only; in another thread the answer is no. May be called with or without
-    the GIL.
+    Handlers run in the main thread only; in another thread the result is false. May be called with or
+    without the GIL.
 
     Parameters
     ----------

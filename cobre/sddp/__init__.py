@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["IterationRecord", "Policy", "Study", "TrainingPlan", "TrainingResult", "train"]
 
-# Lazy, because ``python -m cobre.sddp`` passes here before the command line can say how many threads Numba
-# shall have, and to show its help without loading the compiler.
+# Lazy, because ``python -m cobre.sddp`` imports this before the command line sets the number of threads of
+# Numba, and to show its help without loading the compiler.
 __getattr__, __dir__ = lazy_names(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""From the status of a failed iteration to an error that tells the whole story, the same on all ranks."""
+"""From the status of a failed iteration to a complete error, the same on all ranks."""
 
 from __future__ import annotations
 

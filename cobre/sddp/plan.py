@@ -46,7 +46,7 @@ _SCHEDULE_FIELDS = frozenset(entry.name for entry in fields(CheckpointOptions))
 
 @dataclass(frozen=True)
 class TrainingArguments:
-    """Arguments of :meth:`cobre.Study.train` that stand in place of keys of the case; ``None`` = the key."""
+    """Arguments of :meth:`cobre.Study.train` that replace keys of the case; ``None`` = the key."""
 
     iterations: int | None = None
     seed: int | None = None
@@ -120,7 +120,7 @@ class TrainingPlan:
     output
         Where results go; ``None`` = nowhere.
     planned
-        What will stand in the output directory; on the process that writes there.
+        What will be in the output directory; on the process that writes there.
     """
 
     case: Case
@@ -139,7 +139,7 @@ class TrainingPlan:
 
 
 def with_options(case: Case, options: TrainingArguments) -> Case:
-    """Return the case with the arguments that stand in place of its keys."""
+    """Return the case with its keys replaced by the arguments that are given."""
     changes: dict[str, Any] = {}
     if options.iterations is not None:
         changes["iteration_limit"] = int(options.iterations)

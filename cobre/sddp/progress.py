@@ -1,4 +1,4 @@
-"""What training tells: a record for each iteration, and the result at the end."""
+"""What training reports: a record for each iteration, and the result at the end."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class TrainingResult:
     selection: tuple[SelectionRecord, ...] = ()
     """What cut selection did, by iteration and stage."""
     warnings: tuple[Problem, ...] = ()
-    """What looked odd, such as states that the boundary policy does not know."""
+    """Warnings, such as states that the boundary policy does not contain."""
     timings: tuple[RankTiming, ...] = ()
     """Where the time went, by iteration and rank."""
     workers: tuple[WorkerInfo, ...] = ()

@@ -94,7 +94,7 @@ class Study:
             Threads of each; by default ``COBRE_NUM_THREADS``, else ``SLURM_CPUS_PER_TASK``, else processors ÷
             ranks for several ranks of a machine and 1 for one.
         backend
-            How the processes talk: ``"shm"``, ``"tcp"`` or an installed one of another distribution;
+            How the processes communicate: ``"shm"``, ``"tcp"`` or an installed one of another distribution;
             ``"auto"`` is shm for several ranks, and what the environment asks for with one. ``"local"`` is
             this process alone, whatever ``ranks`` is.
         iterations, seed
@@ -107,8 +107,8 @@ class Study:
         resume
             Go on from the newest checkpoint in ``output``; the limit of iterations counts those before.
         warm_start
-            Policy directory (of cobre, or of cobre-rs) whose cuts the run starts with, in place of what
-            ``policy.mode`` says.
+            Policy directory (of cobre, or of cobre-rs) whose cuts the run starts with, in place of
+            ``policy.mode``.
         checkpoint_every, keep_checkpoints
             A checkpoint after so many iterations, of which the last few stay (3), in place of the schedule of
             the case, or of the run that is resumed. One at the end is always written.
@@ -231,7 +231,7 @@ def _placed(plan: TrainingPlan, result: TrainingResult) -> TrainingResult:
 
 
 def _write(plan: TrainingPlan, result: TrainingResult, began: datetime.datetime) -> TrainingResult:
-    """Write the results, unless more of this study stands in their place; further exports come last."""
+    """Write the results, unless the output holds a longer run of this study; further exports come last."""
     from cobre.results import write_stochastic, write_training
     from cobre.sddp.plan import kept_instead
 
@@ -266,7 +266,7 @@ def _share(comm: Communicator) -> int:
 
 
 def _backend_of_one(backend: str) -> str:
-    """A single rank that no launcher has configured needs nobody to talk to (API-01)."""
+    """A single rank that no launcher has configured needs no communication (API-01)."""
     from cobre.comm import MissingConfiguration, explain_selection
     from cobre.comm.registry import find_backend
 

@@ -88,8 +88,8 @@ class WorkerInfo:
     memory_bytes
         What the process held at the end, counting what it shares with others.
     memory_share_bytes
-        The same, where a page that several processes share counts for its part; 0 where the system does not
-        tell.
+        The same, with pages shared by several processes divided among them; 0 where the system does not
+        report it.
     """
 
     rank: int

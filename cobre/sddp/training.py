@@ -305,7 +305,7 @@ class _Session:
         try:
             return bool(on_iteration(self.history[-1]))
         except Exception:
-            if self.comm.size == 1:  # other ranks, which would have to take part, know nothing of this
+            if self.comm.size == 1:  # other ranks would have to take part, but do not learn of this
                 self._write_last_checkpoint()
             raise
 
@@ -428,7 +428,7 @@ class _Session:
         return row
 
     def _stage_costs(self) -> tuple[float, ...]:
-        """Return the mean cost of each stage over all passes, in their order; empty where nobody asks."""
+        """Return the mean cost of each stage, summed in the order of passes; empty unless a rule needs it."""
         if not any(rule.needs_stage_costs for rule in self.case.training.stopping_rules):
             return ()
         costs, weights = self.buffers.stage_cost_all, self._pass_weights()

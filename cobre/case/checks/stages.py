@@ -69,7 +69,7 @@ def check_stages(sources: Sources, reporter: Reporter) -> None:
 def study_stages(sources: Sources) -> Sources:
     """Return the sources with study stages only in ``stages.items`` and ``stages.ids``."""
     stages = sources.stages
-    # Without any stage (already reported) no row can be said to refer to a missing one.
+    # Without any stage (already reported) no reference is reported as one to a missing stage.
     ids = tuple(number for number in stages.ids or () if number >= 0) or None
     items = tuple(stage for stage in stages.items if stage.id >= 0)
     return replace(sources, stages=replace(stages, ids=ids, items=items))

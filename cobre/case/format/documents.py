@@ -1,7 +1,7 @@
 """The files of a case: JSON objects and tables by path, on disk or in memory.
 
-Loading reads a case through :class:`CaseDocuments`, which keeps what it has read. So a case knows what it was
-made from, whatever happens to its directory later, and can be edited, saved and built without files.
+Loading reads a case through :class:`CaseDocuments`, which keeps what it has read. So a case holds its
+sources, whatever happens to its directory later, and can be edited, saved and built without files.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def _check_magnitudes(table: Columns, kinds: Mapping[str, ColumnType], path: str
     usable = True
     for name in (name for name, kind in kinds.items() if kind == "value"):
         values = table[name]
-        # Infinity is for the checks of each file, some of which know a meaning for it.
+        # Infinity is left to the checks of each file, some of which accept it.
         large = np.flatnonzero(np.isfinite(values) & (np.abs(values) > LARGEST_NUMBER))
         for row in large[:MAX_LISTED]:
             usable = False

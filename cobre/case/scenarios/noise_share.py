@@ -134,7 +134,7 @@ def _through_cycle(phi: FloatArray, correlation: FloatArray) -> tuple[FloatArray
 def check_given_coefficients(case: Case, reporter: Reporter) -> None:
     """Check that the coefficients of the files are those of stationary series.
 
-    Plants with an annual component are checked once the model is made, which knows the deviations of months.
+    Plants with an annual component are checked once the model is made, which holds the deviations of months.
     """
     scenarios = case.scenarios
     phi, before = scenarios.ar_coefficients, scenarios.pre_study

@@ -127,7 +127,7 @@ def measure_communicator(
         What the results are called.
     mpi
         The module ``mpi4py.MPI``: measure it, too, as a Python program calls it, on a duplicate of the world.
-        Its repetitions alternate with those of the kernel, so that both meet the same disturbances.
+        Its repetitions alternate with those of the kernel, so that both see the same disturbances.
         Gathers into shared regions are left out.
 
     Returns

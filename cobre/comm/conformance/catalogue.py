@@ -64,7 +64,7 @@ class Case:
         return self.another()
 
     def stay_away(self) -> None:
-        """Let the others call :meth:`make` in vain."""
+        """Do not take part in :meth:`make` of the other ranks, which fails."""
         assert self.without is not None, "this check needs to make a communicator"
         self.without()
 

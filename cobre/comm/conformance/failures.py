@@ -19,7 +19,7 @@ from cobre.comm.faces import Face
 _TIMEOUT_SECONDS: Final = 2.0
 _NOTICE_SECONDS: Final = 5.0
 _SLACK_SECONDS: Final = 5.0  # a busy machine
-_JOIN_SECONDS: Final = 1.0  # more than enough to come to where the others are waited for
+_JOIN_SECONDS: Final = 1.0  # more than enough to reach the wait for the other ranks
 
 
 def _reduce(face: Face, dtype: str = "float64", count: int = 4, op: ReduceOp = ReduceOp.SUM) -> None:
@@ -74,7 +74,7 @@ def _require_poisoned(face: Face) -> None:
 
 @case_check("COM-42", "COM-43", smallest=2, needs=("detects_divergence",), both_faces=False)
 def _divergence_skipped_operation(case: Case) -> None:
-    """One rank leaves out a gather; the next collective finds out, or closing does no harm."""
+    """One rank skips a gather; the next collective detects it, or closing is harmless."""
     owner = case.owner
 
     def go_on() -> None:
@@ -157,7 +157,7 @@ def _dies_inside_close(case: Case, victim: int) -> None:
     case.owner.barrier()
     if case.owner.rank == victim:
         threading.Timer(_JOIN_SECONDS, _die).start()
-        case.owner.close()  # waits for the others, who do not come before it is dead
+        case.owner.close()  # waits for the others, which do not arrive before it is dead
     case.meet()
     start = time.monotonic()
     error = expect(CollectiveFailed, case.owner.close)

@@ -1,8 +1,8 @@
-"""The processes that checks run in: started once for a backend and a number of ranks, for all checks.
+"""The processes in which checks run, started once for each backend and number of ranks.
 
-The job tells its ranks over a local socket what to do, and hears how it went; that connection is not the
-communicator under test, so that a check that fails, hangs or kills a rank is reported like any other. After
-it the next one runs in new processes; where a rank was meant to die and all others passed, only in one.
+The job sends commands to its ranks over a local socket and receives their outcomes. That connection is not
+the communicator under test, so a check that fails, hangs or kills a rank is reported like any other. The next
+check then runs in new processes; if a rank was meant to die and all others passed, only it is replaced.
 """
 
 from __future__ import annotations

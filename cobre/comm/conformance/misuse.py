@@ -104,7 +104,7 @@ def _require_sum(face: Face) -> None:
 
 
 def _read_all(descriptor: int, patience_s: float) -> str:
-    """Return what comes through a pipe until it ends, or until the patience does."""
+    """Return what a pipe delivers until its end, or until the time is over."""
     deadline = time.monotonic() + patience_s
     received = b""
     while select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]:

@@ -1,7 +1,7 @@
 """One rank of a conformance job: ``python -m cobre.comm.conformance.rank``, started by the job.
 
-It connects to the job's socket, says which rank it is, and does what it is told: make a communicator, run one
-check on it, tell how it went. Both sides speak lines of JSON.
+It connects to the job's socket, sends its rank, and executes commands: create a communicator, run one check
+on it, report the outcome. Messages are lines of JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ANOTHER: Final = "-2"
 
 
 class RankRunner:
-    """Does what the job says.
+    """Executes the commands of the job.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class RankRunner:
         self._publishes = False
 
     def serve(self) -> None:
-        """Work until the job says that it is over."""
+        """Execute commands until the job sends the end."""
         self._tell({"rank": self._rank})
         while True:
             order = self._hear()
@@ -68,7 +68,7 @@ class RankRunner:
         try:
             value = self._carry_out(order)
             fault = None
-        except BaseException as error:  # told to the job, whatever it is
+        except BaseException as error:  # any error is reported to the job
             lines = traceback.format_exception(type(error), error, error.__traceback__)
             fault = "".join(lines[-_TRACEBACK_LINES:])
         return {"outcome": fault is None, "fault": fault, "value": value, "seconds": time.monotonic() - start}
@@ -107,7 +107,7 @@ class RankRunner:
         return self._factory(Seat(self._rank, self._size, session, order["timeout_s"], self._publish))
 
     def _stay_away(self) -> None:
-        if self._publishes:  # every rank has to, or none of them hears what rank 0 says
+        if self._publishes:  # every rank publishes, or none receives the value of rank 0
             self._publish(None)
 
     def _publish(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Running the whole suite on a backend, and what came of it."""
+"""Running the whole suite on a backend, and its outcome."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Row:
 
 @dataclass
 class Report:
-    """What came of the suite on one backend with one number of ranks.
+    """Outcome of the suite on one backend with one number of ranks.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def run_conformance(
     checks: Sequence[Check] | None = None,
     on_row: Progress | None = None,
 ) -> Report:
-    """Put a backend to the suite.
+    """Run the suite on a backend.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def run_conformance(
     Returns
     -------
     Report
-        Its ``passed`` says whether the backend keeps the contract.
+        ``passed`` is true if the backend keeps the contract.
     """
     subject = Target(target, target, traits) if isinstance(target, str) else target
     report = Report(subject.name, ranks)

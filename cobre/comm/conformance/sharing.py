@@ -29,7 +29,7 @@ def _shared_region_lifecycle(case: Case) -> None:
 
 @case_check("SHR-03", both_faces=False)
 def _shared_region_zeroed(case: Case) -> None:
-    # a size that no page divides, and a second region where the first one's memory may come again
+    # a size that no page divides, and a second region, which may reuse the memory of the first
     for dtype in (np.uint8, np.float64):
         with case.owner.create_shared_region(12_345, dtype) as region:
             region.fence()

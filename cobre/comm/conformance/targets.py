@@ -21,7 +21,7 @@ DEFAULT_TIMEOUT_SECONDS: Final = 120.0
 
 @dataclass(frozen=True)
 class Target:
-    """A backend that the suite can be put to.
+    """A backend that the suite can check.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Target:
     sizes
         Numbers of ranks it can have.
     launcher
-        What starts the ranks of MPI jobs; ``None`` for processes that are started one by one.
+        What starts the ranks of MPI jobs; ``None`` for processes that are started individually.
     leftovers
         Takes a session, returns what its communicators have left behind on this machine.
     environment
@@ -75,7 +75,7 @@ def new_session() -> str:
 
 
 def target_of(backend: Backend) -> Target:
-    """Return the target for a backend whose ranks are started one by one."""
+    """Return the target for a backend whose ranks are started individually."""
     return Target(backend.name, backend.name, backend.traits, backend.sizes, leftovers=backend.leftovers)
 
 

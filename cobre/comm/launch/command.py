@@ -35,7 +35,7 @@ from cobre.machine import most_workers, too_many
 from cobre.stop_signals import watched_signals
 
 _CHUNK: Final = 1 << 16
-_DESCRIPTORS_OF_A_RANK: Final = 3  # two pipes, and what tells of its end
+_DESCRIPTORS_OF_A_RANK: Final = 3  # two pipes, and the descriptor that signals its end
 _POLL_SECONDS: Final = 0.1
 _DRAIN_SECONDS: Final = 1.0
 _SIGNAL_EXIT: Final = 128
@@ -113,7 +113,7 @@ class _Copies:
             with _forwarding(self._forward), ending_orphans() as mark:
                 environment = {**scrubbed(os.environ), **mark}
                 for rank in range(self._transport.size):
-                    if self._code is None:  # else a signal came meanwhile
+                    if self._code is None:  # else a signal arrived meanwhile
                         self._start(rank, environment)
                 self._transport.started()
                 self._watch()
@@ -201,7 +201,7 @@ class _Stream:
         self._rest = b""
 
     def forward(self) -> bool:
-        """Pass on the lines that have arrived; return whether more can come."""
+        """Pass on the lines that have arrived; return whether more can follow."""
         try:
             part = os.read(self._pipe.fileno(), _CHUNK)
         except BlockingIOError:

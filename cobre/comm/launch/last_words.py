@@ -1,8 +1,8 @@
 """Output that has to reach the launcher before a rank ends the whole job.
 
-A launcher reads the output of its ranks through pipes, and hears of an abort by another way. MPICH's ends the
-job as soon as it hears of one: what still lies in a pipe by then, such as the traceback that tells why, is
-lost. A rank therefore waits until its pipes have been read.
+A launcher reads the output of its ranks through pipes, but learns of an abort by another channel. MPICH's
+launcher ends the job at once: what is still in a pipe, such as the traceback of the cause, is lost. A rank
+therefore waits until its pipes have been read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INT: Final = struct.Struct("i")
 
 
 def deliver_output() -> None:
-    """Flush both standard streams and wait until whoever reads them has everything, at most 5 s."""
+    """Flush both standard streams and wait until their readers have everything, at most 5 s."""
     for stream in (sys.stdout, sys.stderr):
         # a stream that is closed or gone must not keep the job from its end
         with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -55,5 +55,5 @@ def unread_bytes(descriptor: int) -> int:
         else:
             return 0
         return int(_INT.unpack(fcntl.ioctl(descriptor, request, bytes(_INT.size)))[0])
-    except OSError:  # closed, or a device that cannot tell
+    except OSError:  # closed, or a device without this query
         return 0

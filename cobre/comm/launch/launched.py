@@ -141,9 +141,9 @@ def progress(item: Any) -> None:
 
 
 def ask(item: Any) -> bool:
-    """Send something to the parent's ``on_progress`` and wait for what it says: whether it returned true.
+    """Send an item to the parent's ``on_progress``; return whether that returned something true.
 
-    In a process that ``launch`` did not start the answer is no. Only one thread of a rank may ask.
+    In a process that ``launch`` did not start the answer is false. Only one thread of a rank may call this.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def main(descriptor: int) -> None:
             _prepare(setup.preparation)
             channel.send(RESULT, _run(setup, resources))
         except BaseException as error:  # sent to the parent, which raises it there
-            # The communicator is still open, so that the parent hears of the cause before the consequences.
+            # The communicator is still open, so that the parent receives the cause before its consequences.
             _report(channel, error)
             raise SystemExit(_EXIT_FAILED) from error
 

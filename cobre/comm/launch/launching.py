@@ -40,8 +40,8 @@ from cobre.errors import CobreError, Problem, ValidationError, WorkerError
 from cobre.machine import most_workers, too_many
 
 _CHUNK: Final = 1 << 20
-_DESCRIPTORS_OF_A_RANK: Final = 2  # its pipe, and what tells of its end
-# A rank whose peer died may tell of it before the death itself is seen; wait this long for the cause.
+_DESCRIPTORS_OF_A_RANK: Final = 2  # its pipe, and the descriptor that signals its end
+# A rank may report the death of a peer before the launcher sees it; wait this long for the cause.
 _CAUSE_SECONDS: Final = 1.0
 _EXIT_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.1
@@ -98,8 +98,8 @@ def launch(
     Raises
     ------
     WorkerError
-        When a rank raises, is killed, or ends without a result, or the time is over; tells of the first
-        that failed. All others have been ended.
+        When a rank raises, is killed, or ends without a result, or the time is over; describes the first
+        failure. All other ranks have been ended.
     ValidationError
         When an argument is wrong, or cannot be sent to another process.
     CobreError
@@ -198,7 +198,7 @@ class _Job:
             self._preparation, cpus, self._transport.backend, self._transport.config(rank), self._body
         )
         message = pickle.dumps(setup)
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its end is noticed below
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its end is handled below
             ours.sendall(LENGTH.pack(len(message)) + message)
         ours.setblocking(False)
 
@@ -232,7 +232,7 @@ class _Job:
     def _look_at(number: int, rank: _Rank, on_progress: Callable[[int, Any], object] | None) -> None:
         if rank.ended:
             return
-        exit_code = rank.process.poll()  # before the last look at its messages: none is missed
+        exit_code = rank.process.poll()  # before its messages are read for the last time: none is missed
         for kind, *content in rank.messages():
             if kind == ERROR:
                 rank.error = _worker_error(number, *content)
@@ -251,13 +251,13 @@ class _Job:
 
     @staticmethod
     def _forget(selector: selectors.BaseSelector, number: int, rank: _Rank) -> None:
-        """Wait no more for what has come to its end: it would be ready for ever."""
+        """Stop polling a descriptor at its end of file: it would be ready forever."""
         for key in list(selector.get_map().values()):
             if key.data == number and (rank.ended or (rank.silent and key.fileobj is rank.connection)):
                 selector.unregister(key.fileobj)
 
     def _cause(self) -> WorkerError | None:
-        """Return a failure that is no consequence of another rank's, as far as its kind tells."""
+        """Return a failure whose kind is not a consequence of another rank's failure."""
         for rank in self._ranks:
             if rank.error is not None and not isinstance(
                 rank.error.inner, (CollectiveFailed, InvalidCommunicator)
@@ -271,7 +271,7 @@ class _Job:
             return
         first = self._cause() or failures[0]
         end_processes([rank.process for rank in self._ranks if rank is not self._ranks[first.rank]])
-        if first.exit_code is None:  # it has told its error and is about to end
+        if first.exit_code is None:  # it has reported its error and is about to end
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = self._ranks[first.rank].process.wait(_EXIT_SECONDS)
                 first.exit_code = first.context["exit_code"] = code

@@ -82,7 +82,7 @@ def cpu_slices(ranks: int) -> list[list[int]] | None:
     """Divide this process's CPUs into disjoint slices, one for each rank.
 
     Slices rather than single CPUs, because a rank's threads inherit its mask. Returns ``None`` where there
-    are fewer CPUs than ranks, or the platform cannot tell.
+    are fewer CPUs than ranks, or the platform does not report them.
     """
     if not hasattr(os, "sched_getaffinity"):
         return None
@@ -96,9 +96,9 @@ def cpu_slices(ranks: int) -> list[list[int]] | None:
 
 @contextlib.contextmanager
 def exit_watches(processes: Iterable[subprocess.Popen[bytes]]) -> Iterator[dict[int, int]]:
-    """Give file descriptors that become readable when a process ends, by descriptor its place.
+    """Yield descriptors that become readable when a process ends, as keys of the index of the process.
 
-    Empty where the platform has none (Linux before 5.3); ``Popen.poll`` tells it there.
+    Empty where the platform has none (Linux before 5.3); use ``Popen.poll`` there.
     """
     watches: dict[int, int] = {}
     try:

@@ -285,7 +285,7 @@ def mpi_gather_shared(
 
 @inner_kernel
 def _exchange(state: Any, scratch: Any, send: Any, start: Any, count: Any) -> Any:
-    """Bring a piece of every rank into the slots of one half; return MPI's code, and where they are.
+    """Copy a piece of every rank into the slots of one half; return MPI's code, and the place of the slots.
 
     The slots are full when all ranks have passed the barrier. A half is written again two pieces later, after
     a barrier that no rank enters before it has read the half.
@@ -304,7 +304,7 @@ def _exchange(state: Any, scratch: Any, send: Any, start: Any, count: Any) -> An
 
 @inner_kernel
 def _gather_pieces(state: Any, scratch: Any, send: Any, start: Any, count: Any) -> Any:
-    """Have MPI bring a piece of every rank into this process's slots; return its code, and where they are."""
+    """Gather a piece of every rank into this process's slots; return MPI's code, and their place."""
     datatype = _datatype(state, send)
     code = _call_allgather(
         state[F_ALLGATHER],

@@ -1,6 +1,6 @@
 """The communicator of an MPI job (extra ``mpi``): mpi4py starts MPI, nopython code calls it directly.
 
-The collectives run on a duplicate of MPI's world, so that they never meet messages of others. MPI reports
+The collectives run on a duplicate of MPI's world, so that their messages never mix with others. MPI reports
 errors by codes (ERRORS_RETURN); divergence of ranks is not detected, unlike on shm and tcp. All ranks make,
 and close, communicators and regions in the same order. Use it in the thread that started MPI.
 """
@@ -138,12 +138,12 @@ class MpiKernel:
 class MpiCommunicator(KernelCommunicator):
     """Owner of the communicator of an MPI job; collective over all its ranks.
 
-    While it is open, an exception that nobody catches on one rank ends the whole job.
+    While it is open, an uncaught exception on one rank ends the whole job.
 
     Raises
     ------
     InitializationFailed
-        When MPI does not start, or is not the job that the launcher says.
+        When MPI does not start, or its number of ranks is not the launcher's.
     """
 
     backend_name = "mpi"

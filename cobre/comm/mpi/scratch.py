@@ -2,11 +2,11 @@
 
 Each rank has a slot. Where all ranks share a host the slots lie in memory that they share: a rank writes its
 slot, waits for the others, and reads theirs. There are two halves in turn, so that one barrier is enough:
-nobody writes a half again before all have read it. Elsewhere the slots are this process's own, and MPI
-gathers the elements into them.
+no rank overwrites a half before all have read it. Elsewhere the slots are this process's own, and MPI gathers
+the elements into them.
 
 Layout: the slots of the first half, those of the second, then for every rank its own corner with the int32
-counts and displacements of a gather, a counter that tells the halves apart, and room for an error class.
+counts and displacements of a gather, a counter that selects the half, and room for an error class.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class MpiWorld:
         Raises
         ------
         InitializationFailed
-            When MPI does not start, has already ended, or is not the job that the launcher says.
+            When MPI does not start, has already ended, or its number of ranks is not the launcher's.
         """
         if cls._instance is None:
             cls._instance = cls()
@@ -202,7 +202,7 @@ class MpiWorld:
 
 
 class _UncaughtGuard:
-    """Ends the whole job when an exception of this rank reaches nobody (as ``python -m mpi4py`` does)."""
+    """Ends the whole job at an uncaught exception of this rank (as ``python -m mpi4py`` does)."""
 
     def __init__(self, world: MpiWorld) -> None:
         self._world = world
@@ -227,7 +227,7 @@ class _UncaughtGuard:
 
 
 def _start() -> tuple[Any, bool]:
-    """Import mpi4py.MPI, which starts MPI at the thread level of MPI-02; tell whether it was started here."""
+    """Import mpi4py.MPI, which starts MPI at the thread level of MPI-02; return whether it started here."""
     if "mpi4py.MPI" not in sys.modules:
         try:
             import mpi4py
@@ -240,7 +240,7 @@ def _start() -> tuple[Any, bool]:
         raise InitializationFailed("mpi", error) from error
     if MPI.Is_finalized():
         raise InitializationFailed("mpi", "MPI has ended in this process, and starts once only")
-    start = not MPI.Is_initialized()  # mpi4py can be told not to
+    start = not MPI.Is_initialized()  # mpi4py can be configured not to
     if start:
         MPI.Init_thread(MPI.THREAD_FUNNELED)
     if MPI.Query_thread() < MPI.THREAD_FUNNELED:

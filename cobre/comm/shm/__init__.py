@@ -1,1 +1,1 @@
-"""Ranks of one machine that meet in shared memory."""
+"""Ranks of one machine that communicate through shared memory."""

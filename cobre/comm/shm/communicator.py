@@ -1,6 +1,6 @@
 """Communicator of processes on one host, through shared memory (SHM-01 to SHM-13); Linux only.
 
-Ranks find each other by the name of a control segment (:mod:`cobre.comm.shm.join`) and meet in it
+Ranks find each other by the name of a control segment (:mod:`cobre.comm.shm.join`) and communicate through it
 (:mod:`cobre.comm.shm.kernel`). Processes of one user trust each other; those of other users are kept out.
 """
 
@@ -34,8 +34,8 @@ __all__ = ["ShmCommunicator", "ShmKernel", "ShmRegion", "clean_stale_segments"]
 class ShmCommunicator(KernelCommunicator):
     """Owner of one rank's part of a shm communicator.
 
-    Creation and ``close`` wait for all ranks. A rank that leaves by an exception tells the others, whose
-    collectives then fail; one that is killed is noticed within a fraction of a second.
+    Creation and ``close`` wait for all ranks. A rank that leaves by an exception notifies the others, whose
+    collectives then fail; a killed rank is detected within a fraction of a second.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class ShmCommunicator(KernelCommunicator):
             if failed or self._state[S_POISONED]:
                 _give_up(self._state, self._words, CLOSE, PEER_FAILED, self.rank)
             else:
-                # Nobody leaves while another still waits for it. Twice: one that dies waiting is missed then.
+                # No rank leaves while another waits. The second exchange detects a death in the first.
                 self._exchange(CLOSE, ())
                 self._exchange(CLOSE, ())
         finally:

@@ -1,9 +1,9 @@
 """How the ranks of the shm backend find each other (SHM-04).
 
-Every rank writes into the control segment who it is and waits for the others. Each of them is watched from
-then on (:mod:`cobre.comm.shm.peers`), so that a death is seen at once, by start-up and collectives alike;
-whoever sees it writes into the segment who it was. A rank that never comes is missed at the deadline. When
-all have come the segment loses its name: from then on no crash can leave it behind.
+Every rank writes its identity into the control segment and waits for the others. Each of them is watched from
+then on (:mod:`cobre.comm.shm.peers`), so that start-up and collectives detect a death at once; the rank that
+detects it writes the dead rank into the segment. A rank that never joins is reported at the deadline. When
+all have joined, the segment's name is removed: from then on no crash can leave it behind.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from cobre.comm.status import PEER_DIED, PEER_FAILED
 
 _LOOK_AGAIN_MS: Final = 2
 PIECE_BYTES: Final = 256 * 1024
-"""Bytes that a rank brings to one meeting: few enough to stay in its cache until the others read them."""
+"""Payload bytes of a rank at one meeting: few enough to stay in its cache until the others read them."""
 
 DIRECT_BYTES: Final = 64 * 1024
 """What is at least this large is read straight from its owner's memory, where the system allows it."""
@@ -61,7 +61,7 @@ SHARES_BYTES: Final = 16 * 1024
 _MOST_CPUS: Final = 0xFFFF
 
 LOOKS: Final = 120
-"""How often a rank looks for the others before it yields, where every rank has a CPU."""
+"""How often a rank polls before it yields, where every rank has a CPU."""
 
 
 def join(config: ShmConfig) -> tuple[Segment, Peers]:
@@ -97,7 +97,7 @@ def join(config: ShmConfig) -> tuple[Segment, Peers]:
 
 
 def _said(error: BaseException, rank: int) -> int:
-    """Return what the others are told of this rank's failure: who has ended, or that this one gave up."""
+    """Return the failure to publish to the other ranks: which rank has ended, or that this one gave up."""
     if isinstance(error, RankLost):
         return int(PEER_DIED) | ((error.rank + 1) << 8)
     return int(PEER_FAILED) | ((rank + 1) << 8)
@@ -157,7 +157,7 @@ def _creator(segment: Segment) -> tuple[int, int]:
 
 
 def _lost(segment: Segment, rank: int | None, what: str = "has ended") -> RankLost:
-    """Return the error for a rank that has ended, or for the one that it had found missing itself before."""
+    """Return the error for a rank that has ended, or for the failure already published in the segment."""
     said = int(segment.words[ABORT])
     if said:
         rank, what = (said >> 8) - 1, "has ended" if said & 255 == PEER_DIED else "gave up"
@@ -190,14 +190,14 @@ def kernel_state(config: ShmConfig, segment: Segment, peers: Peers) -> NDArray[n
 
 
 def _cpus_word(cpus: set[int]) -> int:
-    """Return a word that tells a set of CPUs from others, and in its low 16 bits how many they are."""
+    """Return a word that identifies a set of CPUs; its low 16 bits are their number."""
     return (hash(frozenset(cpus)) & ~_MOST_CPUS) | min(len(cpus), _MOST_CPUS)
 
 
 def _crowded(config: ShmConfig, segment: Segment) -> NDArray[np.bool_]:
-    """Tell for every rank whether more of them run on its CPUs than there are.
+    """Return for every rank whether more ranks than CPUs run on its CPUs.
 
-    One that looks there keeps others away.
+    Busy waiting there would keep the others from running.
     """
     cpus = segment.words[RANKS + R_CPUS : RANKS + config.size * RANK_WORDS : RANK_WORDS]
     sharing = np.count_nonzero(cpus[:, None] == cpus[None, :], axis=1)

@@ -70,7 +70,7 @@ from cobre.native.memory import address_of, borrowed, copy_bytes
 
 @inner_kernel
 def _barrier_alone(state, words):
-    """Meet; a status."""
+    """Hold one meeting without payload; return a status."""
     if usable(state, BARRIER) != OK:
         return INVALID_COMMUNICATOR
     descriptor = describe(BARRIER, 0, DIGEST_START)
@@ -80,9 +80,9 @@ def _barrier_alone(state, words):
 
 @inner_kernel
 def _exchange_alone(state, words, data, operation, send, recv, agreed):
-    """Gather equally many small elements of every rank under the name of any operation; a status.
+    """Gather equally many small elements of every rank under the name of any operation; return a status.
 
-    All ranks must bring the same ``agreed``.
+    ``agreed`` must be the same on all ranks.
     """
     if usable(state, operation) != OK:
         return INVALID_COMMUNICATOR
@@ -103,7 +103,7 @@ def _exchange_alone(state, words, data, operation, send, recv, agreed):
 
 @inner_kernel
 def _offer(state, words, value):
-    """Bring one number to the next meeting; return where those of all ranks will be."""
+    """Write one number for the next meeting; return the place of rank 0's."""
     first = ARRIVALS + ((state[S_SEQUENCE] + 1) & 1) * LINE + A_PAYLOAD
     words[first + state[S_RANK] * RANK_WORDS] = value
     return first
@@ -213,7 +213,7 @@ def _allgatherv_alone(state, words, data, send, recv, counts, displs):
 
 @inner_kernel
 def _gather_shared_alone(state, words, send, recv, counts, displs):
-    """Write this rank's part into the shared array in place, then meet; a status."""
+    """Write this rank's part into the shared array in place, then hold a meeting; return a status."""
     rank, size = state[S_RANK], state[S_SIZE]
     fault = check_allgatherv(rank, size, send, recv, counts, displs, state)
     if fault != OK:
@@ -239,7 +239,7 @@ def _fold_slots(recv, start, count, data, base, stride, size, op):
 
 @inner_kernel
 def _fold_in_shares(state, words, data, descriptor, recv, start, count, base, stride, op):
-    """Fold this rank's share of the elements, meet, and take the others' from their slots; a status."""
+    """Fold this rank's share of the elements and copy the others' after a meeting; return a status."""
     rank, size, width = state[S_RANK], state[S_SIZE], recv.itemsize
     own, end = count * rank // size, count * (rank + 1) // size
     _fold_slots(recv, start + own, end - own, data, base + own * width, stride, size, op)
@@ -257,7 +257,7 @@ def _fold_in_shares(state, words, data, descriptor, recv, start, count, base, st
 
 @inner_kernel
 def _allreduce_alone(state, words, data, send, recv, op):
-    """Let every rank fold all slots or, where that is much, its share of them, in rounds; a status."""
+    """Let every rank fold all slots or, where that is much, its share of them, in rounds; return a status."""
     rank, size = state[S_RANK], state[S_SIZE]
     fault = check_allreduce(send, recv, op, state)
     if fault != OK:
@@ -291,7 +291,7 @@ def _allreduce_alone(state, words, data, send, recv, op):
 
 @inner_kernel
 def _broadcast_directly(state, words, descriptor, buf, root):
-    """Let everybody read the root's buffer; ends as a gather does."""
+    """Let all ranks read the root's buffer; ends like a gather."""
     own = address_of(buf, 0)
     first = _offer(state, words, own)
     arrive(state, words, descriptor)
@@ -306,7 +306,7 @@ def _broadcast_directly(state, words, descriptor, buf, root):
 
 @inner_kernel
 def _broadcast_alone(state, words, data, buf, root):
-    """Copy through the root's slot in pieces: it writes one while the others read another; a status."""
+    """Copy in pieces through the root's slot, one written while another is read; return a status."""
     rank, size = state[S_RANK], state[S_SIZE]
     fault = check_root(root, size, state)
     if fault != OK:
@@ -316,7 +316,7 @@ def _broadcast_alone(state, words, data, buf, root):
     total = len(buf) * buf.itemsize
     digest = mix(mix(DIGEST_START, root), len(buf))
     descriptor = describe(BROADCAST, dtype_number(buf), digest)
-    # Ranks that take turns on a CPU had better not wait for each other's whole copies.
+    # Ranks that take turns on a CPU should not wait for each other's whole copies.
     if size > 1 and state[S_SPREAD] != 0 and 0 < state[S_DIRECT_BYTES] <= total:
         outcome, done_by_all = _broadcast_directly(state, words, descriptor, buf, root)
         if done_by_all:

@@ -12,7 +12,7 @@ lines 8 ...             for each rank three lines: who it is, then its arrivals 
 then, on a page         two halves of one slot for each rank
 ======================  ====================================================================================
 
-An arrival line holds one word that tells the number of the meeting and what the rank came for, and payloads
+An arrival line holds one word with the number of the meeting and a descriptor of the operation, and payloads
 that are small enough.
 """
 
@@ -54,7 +54,7 @@ RANK_WORDS: Final = 3 * LINE
 # identity of a rank
 R_PID: Final = 0  # written last
 R_START: Final = 1
-R_CPUS: Final = 2  # the same for ranks that may run on the same CPUs; its low 16 bits tell how many
+R_CPUS: Final = 2  # the same for ranks that may run on the same CPUs; its low 16 bits are their number
 
 # arrival line
 A_ARRIVAL: Final = 0  # written last
@@ -79,11 +79,11 @@ S_DIRECT_BYTES: Final = DETAIL_SIZE + 10
 """What is at least this large is read straight from its owner's memory; 0: never."""
 S_VECTORS: Final = DETAIL_SIZE + 11  # two struct iovec
 S_LOOKS: Final = DETAIL_SIZE + 15
-"""How often a rank looks for the others before it yields its processor."""
+"""How often a rank polls before it yields its processor."""
 S_SHARES_BYTES: Final = DETAIL_SIZE + 16
 """From this size on the ranks share the work of a reduction."""
 S_SPREAD: Final = DETAIL_SIZE + 17
-"""1 where every rank has a CPU, which all ranks know alike; else 0."""
+"""1 where every rank has a CPU, else 0; the same on all ranks."""
 S_BUSY: Final = DETAIL_SIZE + 18
 """1 while a thread of this process is in a collective."""
 S_POLLS: Final = DETAIL_SIZE + 19  # one struct pollfd for each rank; then their process ids

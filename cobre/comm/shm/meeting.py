@@ -1,19 +1,19 @@
 """Meetings of all ranks in the control segment of the shm backend, in nopython code.
 
-A *meeting* is a barrier at which every rank says what it came for. Rank r writes one word into a line of its
-own, the number of the meeting and a descriptor of what it came for, and waits until the lines of all others
-show the same number. Ranks that called different operations find different descriptors, all of them (COM-42).
+A *meeting* is a barrier at which every rank states the operation it called. Each rank writes one word into a
+line of its own, the number of the meeting and a descriptor of the operation, and waits until the lines of all
+others show the same number. If ranks called different operations, all of them see it (COM-42).
 
-There is no common counter of arrivals: nobody has to write a cache line that another rank writes too, small
-payloads travel in the same line as the arrival, and a rank that gives up leaves no wrong count behind.
+There is no common counter of arrivals: no two ranks write the same cache line, small payloads travel in the
+line of the arrival, and a rank that gives up leaves no wrong count behind.
 
 Lines and slots alternate between two halves, by the parity of the meeting (SHM-09): what a rank wrote for
-meeting k is overwritten for meeting k + 2, which it cannot begin before all have come to meeting k + 1, which
-nobody does before it has read everything of meeting k. So one meeting is enough for a collective.
+meeting k is overwritten for meeting k + 2, which cannot begin before all ranks have arrived at meeting k + 1;
+by then each has read everything of meeting k. So one meeting is enough for a collective.
 
-A rank waits by looking, then by yielding, then by sleeping on the generation word until one that finds all
-others there wakes it. It sleeps in slices, and looks between them whether a peer has died (SHM-03). With more
-ranks than CPUs it yields at once: others cannot come while it looks.
+A rank waits by polling, then by yielding, then by sleeping on the generation word until a rank that finds all
+others arrived wakes it. It sleeps in slices, between which it checks whether a peer has died (SHM-03). With
+more ranks than CPUs it yields at once: polling would keep the others from running.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
@@ -74,11 +74,11 @@ from cobre.native.memory import address_of
 from cobre.native.signals import signal_handler_raised
 
 _QUICK_LOOKS: Final = 100
-"""Looks without a pause: a pause takes longer than the news from one core to another."""
+"""Polls without a pause: a pause takes longer than a write needs to reach another core."""
 _YIELDS: Final = 100
 """Yields before it sleeps."""
 _SLICE_NS: Final = np.int64(100_000_000)
-"""How long it sleeps before it looks for dead peers."""
+"""How long it sleeps before it checks for dead peers."""
 _EINTR: Final = np.int32(error_codes.EINTR)
 
 # FNV-1a. Unsigned: Numba lets LLVM assume that signed products do not overflow.
@@ -109,7 +109,7 @@ def describe(operation, number, digest):
 
 @inner_kernel
 def operation_of(descriptor):
-    """Return the operation that a descriptor tells."""
+    """Return the operation of a descriptor."""
     return (descriptor >> 8) & 255
 
 
@@ -121,14 +121,14 @@ def _same_meeting(arrival, expected):
 
 @inner_kernel
 def give_up(state, words, operation, reason, peer, third):
-    """Poison this communicator and tell the others why; return the status."""
+    """Poison this communicator and publish the reason to the other ranks; return the status."""
     told = reason
     culprit = peer
     if reason == INTERRUPTED:
         told, culprit = PEER_INTERRUPTED, state[S_RANK]
     spare = min(np.int64(third), _LARGEST_THIRD)
     word = np.int64(told) | ((np.int64(culprit) + 1) << 8) | (spare << 32)
-    atomic_compare_exchange(words, ABORT, 0, word)  # the first one to fail tells the story
+    atomic_compare_exchange(words, ABORT, 0, word)  # the first failure counts
     atomic_fetch_add(words, GENERATION, 1)
     futex_wake(words, GENERATION)
     state[S_POISONED] = 1
@@ -138,7 +138,7 @@ def give_up(state, words, operation, reason, peer, third):
 
 @inner_kernel
 def _heed_abort(state, words, operation):
-    """Report what another rank has told all of us; OK when nobody has said anything."""
+    """Return the failure that another rank has published, or OK."""
     word = atomic_load_ordered(words, ABORT)
     if word == 0:
         return OK
@@ -160,14 +160,14 @@ def _dead_peer(state):
 
 @inner_kernel
 def _sleep_until(state, words, place, expected, peer):
-    """Sleep until a peer's line shows the meeting; a status, and whether it was missing at first."""
+    """Sleep until a peer's line shows the meeting; return a status, and whether it was missing at first."""
     operation = operation_of(expected)
     began = monotonic_ns()
     outcome = OK
     missed = False
     atomic_fetch_add(words, SLEEPERS, 1)
     while True:
-        # The generation first: whoever comes after the second load changes it, and the futex does not sleep.
+        # The generation first: an arrival after the second load changes it, and the futex does not sleep.
         generation = atomic_load_ordered(words, GENERATION)
         if _same_meeting(atomic_load_ordered(words, place), expected):
             break
@@ -182,10 +182,10 @@ def _sleep_until(state, words, place, expected, peer):
             outcome = give_up(state, words, operation, INTERRUPTED, -1, 0)
             break
         dead = _dead_peer(state)
-        if _same_meeting(atomic_load_ordered(words, place), expected):  # it came, and ended after that
+        if _same_meeting(atomic_load_ordered(words, place), expected):  # it arrived, and ended after that
             break
         if dead >= 0:
-            # One that gave up and ended has told why before that, and is not the one to name.
+            # A rank that gave up has published the reason before it ended, and is not the one to name.
             outcome = _heed_abort(state, words, operation)
             if outcome == OK:
                 outcome = give_up(state, words, operation, PEER_DIED, dead, 0)
@@ -200,7 +200,7 @@ def _sleep_until(state, words, place, expected, peer):
 
 @inner_kernel
 def arrive(state, words, descriptor):
-    """Tell the others that this rank has come and has written all that it brings."""
+    """Publish the arrival of this rank, after its payload is written."""
     sequence = state[S_SEQUENCE] + 1
     state[S_SEQUENCE] = sequence
     line = ARRIVALS + (sequence & 1) * LINE + state[S_RANK] * RANK_WORDS
@@ -209,7 +209,7 @@ def arrive(state, words, descriptor):
 
 @inner_kernel
 def await_all(state, words, descriptor):
-    """Wait until all have come for the same thing; a status."""
+    """Wait until all ranks have arrived with the same descriptor; return a status."""
     sequence, size, looks = state[S_SEQUENCE], state[S_SIZE], state[S_LOOKS]
     expected = descriptor | (sequence & _MASK_SEQUENCE)
     first = ARRIVALS + (sequence & 1) * LINE + A_ARRIVAL
@@ -235,24 +235,24 @@ def await_all(state, words, descriptor):
         different |= arrival ^ expected
     if not slept:
         _wake_sleepers(words)
-    # The peers have read what this rank wrote for the last meeting and do not wait yet for the next one: its
-    # line can be had back without a fight, while this rank does something else.
+    # The peers have read this rank's line of the previous meeting and do not poll it yet for the next one:
+    # it can be fetched back for writing without contention.
     prefetch_to_write(words, ARRIVALS + (~sequence & 1) * LINE + state[S_RANK] * RANK_WORDS + A_ARRIVAL)
     if different != 0:
         return _diverged(state, words, first, expected)
-    if atomic_load(words, ABORT) != 0:  # one came and then gave up
+    if atomic_load(words, ABORT) != 0:  # one arrived and then gave up
         return _heed_abort(state, words, operation_of(descriptor))
     return OK
 
 
 @inner_kernel
 def _wake_sleepers(words):
-    """Wake those who sleep; called by every rank that has seen all others and did not sleep itself.
+    """Wake sleeping ranks; called by every rank that has seen all others arrive and did not sleep itself.
 
-    Between its arrival and this look at the sleepers each rank passes a fence: the one below or, if it
+    Between its arrival and this check for sleepers each rank passes a fence: the one below or, if it
     slept, its entry among the sleepers. Fences have one order. A sleeper that missed a peer entered before
-    the peer's fence; so the rank whose fence is the last one missed nobody afterwards, comes here, and sees
-    everybody who sleeps. That a sleeper is woken twice does no harm.
+    the peer's fence; so the rank whose fence is last has missed no peer, calls this, and sees all sleepers.
+    Waking a sleeper twice is harmless.
     """
     atomic_fence()
     if atomic_load_ordered(words, SLEEPERS) != 0:
@@ -262,7 +262,7 @@ def _wake_sleepers(words):
 
 @inner_kernel
 def _diverged(state, words, first, expected):
-    """Give up because a rank came for something else; a status."""
+    """Give up because a rank called another operation; return a status."""
     r = 0
     while words[first + r * RANK_WORDS] == expected:
         r += 1

@@ -22,7 +22,7 @@ _PROBE_S: Final = 0.2
 
 
 class Peers:
-    """The processes of all other ranks; closed by whoever made it."""
+    """The processes of all other ranks; its creator closes it."""
 
     def __init__(self) -> None:
         self.descriptors: dict[int, int] = {}
@@ -80,7 +80,7 @@ def _open_pidfd(pid: int) -> int | None:
 
 
 class _Prober:
-    """A thread that looks for processes that have ended."""
+    """A thread that polls for processes that have ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -90,7 +90,7 @@ class _Prober:
         self._thread.start()
 
     def add(self, pid: int) -> int:
-        """Watch a process; return the descriptor that will tell of its end."""
+        """Watch a process; return the descriptor that signals its end."""
         started = start_time(pid)
         if started is None:
             raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))

@@ -1,1 +1,1 @@
-"""Ranks that talk by sockets, on one machine or several."""
+"""Ranks that communicate through sockets, on one machine or several."""

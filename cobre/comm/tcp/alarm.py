@@ -1,7 +1,7 @@
-"""The alarm: the words by which the kernel, the watcher and the owner of one rank tell each other.
+"""The alarm: the words through which kernel, watcher and owner of one rank report failures to each other.
 
-Whoever finds out first that the job is broken raises the alarm, with the reason and the rank to blame; the
-others find it there. Reasons are those of :mod:`cobre.comm.status`, as seen by the other ranks.
+The first to detect that the job is broken raises the alarm, with the reason and the rank to blame; the others
+read it. Reasons are those of :mod:`cobre.comm.status`, as seen by the other ranks.
 """
 
 # Kernels are typed by Numba when they are compiled, not by annotations.
@@ -22,7 +22,7 @@ CLAIM: Final = 0
 REASON: Final = 1
 """0, or why the job is broken; written last."""
 BLAMED: Final = 2
-"""The rank to blame, -1 for nobody in particular."""
+"""The rank to blame, -1 for no particular rank."""
 THIRD: Final = 3
 """A number that goes with the reason: the blamed rank's operation, or milliseconds."""
 OPERATION: Final = 4
@@ -33,16 +33,16 @@ EXIT_CODE: Final = 6
 WAKE: Final = 7
 """Descriptor that wakes the watcher."""
 GOODBYE: Final = 8
-"""From here on, for each link: 1 when the peer has said that it closes."""
+"""From here on, for each link: 1 when the peer has announced that it closes."""
 
 RUN: Final = 0
 STOP: Final = 1
-"""Say goodbye and leave, whatever the peers do."""
+"""Send a shutdown frame and leave, whatever the peers do."""
 ABORT: Final = 2
 FAIL: Final = 3
-"""Stop, and let the peers know that this rank gave up."""
+"""Stop, and notify the peers that this rank gave up."""
 CLOSE: Final = 4
-"""Leave when all ranks have come to their end; they find out together if one has died instead."""
+"""Leave when all ranks close; if one has died instead, all of them report it."""
 
 
 def new_alarm(links: int, wake: int) -> NDArray[np.int64]:

@@ -1,15 +1,15 @@
 """The tcp backend: ranks on any hosts, joined by a star of connections over rank 0 (TCP-01 to TCP-13).
 
-Rank 0 listens on the loopback interface unless told otherwise. Every job of several ranks has a token, and
-peers prove to each other that they know it (:mod:`cobre.comm.tcp.handshake`).
+By default rank 0 listens on the loopback interface. Every job of several ranks has a token, and peers prove
+to each other that they hold it (:mod:`cobre.comm.tcp.handshake`).
 
-**What the handshake does not give:** after it, payloads are neither encrypted nor authenticated. Whoever can
-read the network reads the case, and whoever can inject into a connection can change results. Use a network
-that you trust, or a tunnel (ssh, WireGuard).
+**What the handshake does not give:** after it, payloads are neither encrypted nor authenticated. An
+attacker who can read the network can read the case, and one who can inject into a connection can change
+results. Use a network that you trust, or a tunnel (ssh, WireGuard).
 
-A rank that is killed is noticed at once, one that is stopped or cut off after ``silence_s``, by all others,
-which are told its rank. A rank that is merely slow gives heartbeats, and is waited for up to the
-configuration's ``timeout_s``. ``close`` waits for all ranks too, so that none dies unnoticed.
+All other ranks detect, and name, a rank that is killed at once, and one that is stopped or cut off after
+``silence_s``. A rank that is merely slow sends heartbeats, and the others wait for it up to the
+configuration's ``timeout_s``. ``close`` waits for all ranks too, so that no death goes undetected.
 
 The wire format is :mod:`cobre.comm.tcp.wire`, the start :mod:`cobre.comm.tcp.rendezvous`, the transfer
 :mod:`cobre.comm.tcp.engine`, the collectives :mod:`cobre.comm.tcp.kernel`, the heartbeats
@@ -45,7 +45,7 @@ from cobre.comm.tcp.rendezvous import BACKEND, Coordinator, Party, Worker, open_
 from cobre.comm.tcp.watch import Link, Watcher, compile_watcher, nanoseconds
 
 _YIELDS: Final = 100
-# Rank 0 knows for whom it waited in vain: workers give it time to say so.
+# Rank 0 knows which ranks are missing: workers give it time to report them.
 _WORKER_GRACE_S: Final = 0.5
 
 
@@ -60,7 +60,7 @@ class TcpCommunicator(KernelCommunicator):
     Raises
     ------
     InitializationFailed
-        When the ranks do not come together.
+        When the ranks do not all connect.
     RankLost
         When one that has joined ends before all are there.
     """
@@ -78,7 +78,7 @@ class TcpCommunicator(KernelCommunicator):
         self._scratch = np.zeros(scratch_bytes(config.rank, len(party.links)), np.uint8)
         watcher = Watcher(config.rank, party.links, config.heartbeat_s, config.silence_s, _patience_s(config))
         self._transport = _Transport(party.links, watcher)
-        # a process that ends without close says goodbye all the same: it may simply be done
+        # a process that ends without close still sends a shutdown frame: it may simply be done
         self._finalizer = weakref.finalize(self, self._transport.leave, STOP)
 
     @property
@@ -100,7 +100,7 @@ class TcpCommunicator(KernelCommunicator):
         self._state[engine.POISONED] = 1  # for kernels that nopython code still holds
         self._transport.leave(FAIL if broken else CLOSE_REQUEST)
         alarm = self._transport.watcher.alarm
-        if not broken and alarm[REASON] != 0:  # nobody has been told so far
+        if not broken and alarm[REASON] != 0:  # not reported so far
             self._detail[:PENDING] = CLOSE, 0, alarm[BLAMED], alarm[REASON], alarm[THIRD]
             raise error_from_status(COLLECTIVE_FAILED, self._detail)
 
@@ -146,7 +146,7 @@ def _patience_s(config: TcpConfig) -> float:
 
 
 def _meet(config: TcpConfig) -> Party:
-    """Bring the ranks together; a job of one rank needs no network."""
+    """Connect the ranks; a job of one rank needs no network."""
     host = socket.gethostname()
     if config.size == 1:
         if config.listener_fd is not None:

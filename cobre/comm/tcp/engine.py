@@ -138,7 +138,7 @@ def region_word(state, rank):
 
 @inner_kernel
 def set_region(state, rank, address, length):
-    """Say where a rank's part of the payload is, or goes."""
+    """Set where a rank's part of the payload is, or goes."""
     word = region_word(state, rank)
     state[word] = address
     state[word + 1] = length
@@ -276,10 +276,10 @@ def _move(state, base):
 
 @inner_kernel
 def _cause(state, alarm, link):
-    """Find out why a link is closed: its peer's watcher says so on the control link, or is gone as well."""
+    """Return why a link is closed: its peer's watcher reports it on the control link, or is gone as well."""
     state[BLAMED] = state[LINK_TABLE + link * LINK_WORDS + PEER]
     for _ in range(_CAUSE_SLICES):
-        closed = atomic_load(alarm, GOODBYE + link) != 0  # first: a peer tells what is wrong before it closes
+        closed = atomic_load(alarm, GOODBYE + link) != 0  # first: a peer reports a failure before it closes
         if alarm_reason(alarm) != 0:
             return ALARMED
         if closed:
@@ -319,7 +319,7 @@ def _late(state):
 def _closed_receiver(state, alarm):
     """Return a peer that has closed and to which there is something to send, or -1.
 
-    It will never take it: a rank that closes has had all frames of the collectives that it took part in.
+    It will never take it: a rank that closes has received all frames of the collectives that it took part in.
     """
     for link in range(state[LINKS]):
         base = LINK_TABLE + link * LINK_WORDS
@@ -330,10 +330,10 @@ def _closed_receiver(state, alarm):
 
 @inner_kernel
 def withdrawal(state, alarm):
-    """Return why rank 0 must not answer although all have come: ``ALARMED`` or a reason; 0 if it may.
+    """Return why rank 0 must not answer although all have arrived: ``ALARMED`` or a reason; 0 if it may.
 
-    A worker that has come sends nothing more before it is answered. If anything follows, even the end of the
-    connection, it has given up since (:func:`withdraw`), and rank 0 must not take the collective for done.
+    A worker that has arrived sends nothing more before it is answered. If anything follows, even the end of
+    the connection, it has given up since (:func:`withdraw`), and rank 0 must not complete the collective.
     """
     polls = region_word(state, state[SIZE])
     for link in range(state[LINKS]):
@@ -352,9 +352,9 @@ def withdrawal(state, alarm):
 
 @inner_kernel
 def withdraw(state):
-    """Let rank 0 see, however late it comes, that this worker no longer takes part.
+    """Let rank 0 detect, however late it arrives, that this worker no longer takes part.
 
-    The watcher tells it why, but perhaps only after this rank has returned from the collective.
+    The watcher sends the reason, but perhaps only after this rank has returned from the collective.
     """
     if state[RANK] != 0:
         shutdown(np.int32(state[LINK_TABLE + DESCRIPTOR]), _BOTH_SIDES)
@@ -374,7 +374,7 @@ def transfer(state, alarm, detail):
     sending = state[MODE] & SENDING != 0
     several = state[LINKS] > 1
     reports = region_word(state, state[SIZE])
-    reported = several and not sending  # whether poll has told which links can move
+    reported = several and not sending  # whether poll has reported which links can move
     if reported:
         _await_links(state, 0)
     idle = 0
@@ -433,7 +433,7 @@ def transfer(state, alarm, detail):
         reported = several
         if _await_links(state, _SLICE_MS) > 0:
             continue
-        # a signal has come, or nothing for a while; one that came while this thread did not sleep shows here
+        # a signal, or nothing for a while; a signal that arrived while this thread was awake shows here
         if signal_handler_raised(detail, PENDING):
             state[BLAMED] = state[RANK]
             return INTERRUPTED

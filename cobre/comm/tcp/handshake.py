@@ -1,4 +1,4 @@
-"""How a worker and the coordinator make sure of each other, as messages without sockets (TCP-05, 10.6).
+"""How a worker and the coordinator authenticate each other, as messages without sockets (TCP-05, 10.6).
 
 1. The coordinator sends a challenge: 32 random bytes.
 2. The worker sends a hello: rank, size, channel, configuration, host, 32 random bytes of its own, and an
@@ -8,7 +8,7 @@
 The role is part of what is authenticated, so that neither side's proof can be played back as the other's;
 both nonces are, so that no earlier exchange can be. Messages have fixed lengths, at most 256 bytes.
 
-There is no job without a token: whoever does not know it, a process of the same host included, takes no rank.
+Every job has a token: no process without it, on the same host or another, can take a rank.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _STORIES: Final = {
 
 
 class Refused(Exception):  # noqa: N818  (a verdict, not a fault of the program)
-    """A peer that is not let in."""
+    """A peer is not admitted."""
 
     def __init__(self, reason: Refusal) -> None:
         super().__init__(reason.story)
@@ -87,7 +87,7 @@ class Refused(Exception):  # noqa: N818  (a verdict, not a fault of the program)
 
 @dataclass(frozen=True)
 class Identity:
-    """What one side knows of the job: all of it is authenticated.
+    """One side's description of the job; all of it is authenticated.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Hello:
-    """What a worker says of itself."""
+    """A worker's description of itself."""
 
     rank: int
     channel: Channel
@@ -183,7 +183,7 @@ def read_hello(identity: Identity, message: bytes, coordinator_nonce: bytes) -> 
     Parameters
     ----------
     identity
-        What the coordinator knows of the job.
+        The coordinator's description of the job.
     message
         All bytes that the worker sent.
     coordinator_nonce
@@ -197,7 +197,7 @@ def read_hello(identity: Identity, message: bytes, coordinator_nonce: bytes) -> 
     Raises
     ------
     Refused
-        When it does not know the token, or belongs to another job.
+        When it does not hold the token, or belongs to another job.
     """
     check_hello_header(message[:HEADER_BYTES])
     if len(message) != HELLO_BYTES:
@@ -244,7 +244,7 @@ def read_ack_header(data: bytes) -> None:
 def check_ack(
     identity: Identity, who: Hello, message: bytes, worker_nonce: bytes, coordinator_nonce: bytes
 ) -> None:
-    """Check the coordinator's acknowledgement: it must know the token too, and echo the size.
+    """Check the coordinator's acknowledgement: it must prove the token too, and echo the size.
 
     Raises
     ------
@@ -266,7 +266,7 @@ def check_ack(
 
 
 def refusal(reason: Refusal) -> bytes:
-    """Return the Error frame that tells a peer why it is not let in."""
+    """Return the Error frame with the reason why a peer is not admitted."""
     return Header(Tag.ERROR, op=reason).encode()
 
 

@@ -1,8 +1,8 @@
 """The collectives of the tcp backend in nopython code (TCP-07 to TCP-11).
 
 All have the same shape: every worker's frame goes up to rank 0, which compares it with its own call, and one
-frame comes down to every worker. A rank that calls something else is therefore found out in that very call,
-and nobody returns before all have come. Payloads that fit go through scratch memory, so that a header and
+frame comes down to every worker. A rank that calls something else is therefore detected in that very call,
+and no rank returns before all have arrived. Payloads that fit go through scratch memory, so that a header and
 its payload need one system call and still no byte reaches the caller's array before the header is checked.
 
 All but the folding sees addresses and bytes, so that it is the same code for every dtype.
@@ -115,7 +115,7 @@ def _code_of_overload(array: Any) -> Callable[[Any], Any]:
 
 @inner_kernel
 def _conclude(state, alarm, detail, operation, reason):
-    """Turn a broken transfer into a status; tell the other ranks unless they told this one (COM-43)."""
+    """Turn a broken transfer into a status; notify the other ranks unless they notified this one (COM-43)."""
     state[POISONED] = 1
     withdraw(state)
     if reason == ALARMED:
@@ -166,7 +166,7 @@ def _move_frame(state, alarm, detail, mode, first):
 
 @inner_kernel
 def _gather_at_coordinator(state, scratch, alarm, detail, recv, itemsize, code, counts, displs):
-    """Bring the workers' parts to rank 0, and to each worker what it lacks, packed by rank (TCP-07)."""
+    """Send the workers' parts to rank 0, and to each worker what it lacks, packed by rank (TCP-07)."""
     size = state[SIZE]
     largest = np.int64(0)
     for rank in range(1, size):
@@ -315,7 +315,7 @@ def reduce(state, scratch, alarm, detail, send, recv, op):
 
 @inner_kernel
 def _spread_from_coordinator(state, scratch, alarm, detail, buf, length, owner, first):
-    """Bring the region of its owner, which rank 0 has, to all others."""
+    """Send the owner's region, which rank 0 holds, to all others."""
     if state[RANK] == 0:
         return _send_region(state, alarm, detail, buf, length, owner, np.int64(0), first)
     return _receive_region(state, scratch, alarm, detail, buf, length, owner, np.int64(0), first)
@@ -433,7 +433,7 @@ class TcpKernel:
         return outcome
 
     def barrier(self) -> Any:
-        """Wait until all ranks have come here; return a status."""
+        """Wait until all ranks have called this; return a status."""
         if not enter(self._state, BUSY):
             return IN_USE
         outcome = wait(self._state, self._alarm, self._detail)

@@ -1,12 +1,12 @@
 """How the ranks of a tcp job find each other (TCP-01, TCP-05, TCP-06): rank 0 listens, the others dial.
 
-Rank 0 serves all connections at once, so that one that says nothing holds up nobody. Each has five seconds
-and :data:`~cobre.comm.tcp.handshake.LARGEST_MESSAGE` bytes to prove that it belongs to the job; at most
-:data:`LARGEST_PENDING` may be at it, and the oldest gives way to a new one, since those that belong to the
-job are done at once. Who fails is dropped and the job goes on. As soon as all are there the port is closed.
+Rank 0 serves all connections at once, so that a silent one delays no other. Each has five seconds and
+:data:`~cobre.comm.tcp.handshake.LARGEST_MESSAGE` bytes to prove that it belongs to the job. At most
+:data:`LARGEST_PENDING` may be pending; a new one then replaces the oldest, since ranks of the job prove it at
+once. A connection that fails is dropped and the job goes on. The port is closed when all have joined.
 
-A rank that has joined and then ends before all are there is noticed at once: rank 0 tells those who have
-joined, and a worker sees rank 0's end by itself. One that never came can only be missed at the deadline.
+A rank that ends after it has joined and before all have is detected at once: rank 0 notifies those that have
+joined, and a worker detects rank 0's end itself. A rank that never joins is reported at the deadline.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _BACKLOG: Final = 512
 _FIRST_RETRY_S: Final = 0.01
 _LAST_RETRY_S: Final = 0.5
 _GRACE_S: Final = 5.0
-"""How much longer workers wait than rank 0, which can tell them who is missing."""
+"""How much longer workers wait than rank 0, which reports to them the missing ranks."""
 _LONGEST_STORY: Final = 1024
 _PROBES: Final = 3
 _LONGEST_TIMEOUT_MS: Final = 2**31 - 1
@@ -66,7 +66,7 @@ _NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOME
 
 @dataclass
 class Party:
-    """Everybody who has come: links in the order of the peers' ranks, and the host of each rank."""
+    """The ranks that have joined: links in the order of the peers' ranks, and the host of each rank."""
 
     links: list[Link]
     hosts: list[str]
@@ -78,7 +78,7 @@ def open_listener(config: TcpConfig) -> socket.socket:
     Raises
     ------
     InitializationFailed
-        When it cannot be had, for example because the port is taken.
+        When it cannot be opened, for example because the port is taken.
     """
     if config.listener_fd is not None:
         try:
@@ -113,7 +113,7 @@ def _tune(link: Link, silence_s: float) -> None:
 
     They are blocking, since the kernel decides for itself when to wait. The system gives up a control
     connection on which heartbeats get no acknowledgement. It must not do so with data: a peer that computes
-    does not read, and TCP_USER_TIMEOUT would count its full buffer as a loss. The watcher looks after those.
+    does not read, and TCP_USER_TIMEOUT would count its full buffer as a loss. The watcher covers those.
     """
     probe_s = max(1, round(silence_s / _PROBES))
     for connection in (link.data, link.control):
@@ -144,7 +144,7 @@ class Coordinator:
     listener
         The listening socket; closed at the end.
     identity
-        What rank 0 knows of the job.
+        Rank 0's description of the job.
     host
         Name of rank 0's host.
     timeout_s
@@ -169,14 +169,14 @@ class Coordinator:
         self._hosts: dict[int, str] = {}
 
     def assemble(self) -> Party:
-        """Wait for all workers and tell each who is there.
+        """Wait for all workers and send the list of ranks to each.
 
         Raises
         ------
         InitializationFailed
-            When some do not come in time; names them. Those who have come are told.
+            When some do not join in time; names them. Those that have joined are notified.
         RankLost
-            When one that has come goes. The others who have come are told.
+            When one that has joined ends. The others that have joined are notified.
         """
         try:
             self._listener.setblocking(False)
@@ -212,7 +212,7 @@ class Coordinator:
                 self._accept()
             elif connection in self._pending:
                 self._read(connection)
-            elif connection in self._ranks:  # says nothing before all are there, so it is gone
+            elif connection in self._ranks:  # sends nothing before all have joined, so it is gone
                 raise RankLost(BACKEND, self._ranks[connection], _LOST)
 
     def _accept(self) -> None:
@@ -294,7 +294,7 @@ class Coordinator:
         links = []
         for rank in ranks:
             data, control = self._joined[rank, Channel.DATA], self._joined[rank, Channel.CONTROL]
-            # whoever is gone meanwhile is found by the watcher, which can tell the others its rank
+            # the watcher detects a peer that has gone meanwhile, and can send its rank to the others
             with contextlib.suppress(OSError):
                 control.settimeout(HANDSHAKE_S)
                 control.sendall(frame)
@@ -304,7 +304,7 @@ class Coordinator:
         return Party(links, hosts)
 
     def _give_up(self, error: BaseException) -> None:
-        """Tell those who have come that the start failed, on whichever connection they listen, and close."""
+        """Notify the joined workers, on whichever connection they listen, that the start failed; close."""
         for connection in self._joined.values():
             with contextlib.suppress(OSError):  # it may be the very one that is gone
                 connection.setblocking(False)
@@ -329,7 +329,7 @@ class Worker:
     config
         Where rank 0 is, and this worker's rank.
     identity
-        What the worker knows of the job.
+        The worker's description of the job.
     host
         Name of this host.
     """
@@ -341,7 +341,7 @@ class Worker:
         self._deadline = time.monotonic() + config.connect_timeout_s
 
     def join(self) -> Party:
-        """Connect to rank 0 and wait until all are there.
+        """Connect to rank 0 and wait until all ranks have joined.
 
         Raises
         ------
@@ -349,7 +349,7 @@ class Worker:
             When rank 0 cannot be reached in time, refuses this worker or is not what it seems, or when the
             start failed for all.
         RankLost
-            When rank 0 ends after it has let this worker in, or tells that another rank has ended.
+            When rank 0 ends after it has admitted this worker, or reports that another rank has ended.
         """
         data = self._dial(Channel.DATA)
         with _closed_on_error(data):
@@ -361,9 +361,9 @@ class Worker:
         return Party([link], hosts)
 
     def _dial(self, channel: Channel, joined: socket.socket | None = None) -> socket.socket:
-        """Connect and prove; try again, more and more slowly, while rank 0 is not there yet (TCP-05).
+        """Connect and authenticate; retry at growing intervals while rank 0 does not listen yet (TCP-05).
 
-        Rank 0 has nothing to say on a connection that it let in before, unless the start has failed.
+        Rank 0 sends nothing on a connection that it has admitted, unless the start has failed.
         """
         place = (self._config.coordinator, self._config.port)
         delay = _FIRST_RETRY_S
@@ -371,7 +371,7 @@ class Worker:
             try:
                 connection = socket.create_connection(place, timeout=self._left())
                 with _closed_on_error(connection):
-                    # where nobody listens, the system may connect a socket to itself
+                    # where no process listens, the system may connect a socket to itself
                     if connection.getsockname() == connection.getpeername():
                         raise ConnectionRefusedError("nobody listens there")
                     self._prove(connection, channel)
@@ -406,7 +406,7 @@ class Worker:
         return [decode_host(roster[r * HOST_BYTES : (r + 1) * HOST_BYTES]) for r in range(size)]
 
     def _receive_header(self, connection: socket.socket, seconds: float) -> Header:
-        """Return the next header from rank 0, or raise what it says of a failed start."""
+        """Return the next header from rank 0, or raise the failure of the start that it reports."""
         try:
             header = Header.decode(self._hear(connection, HEADER_BYTES, seconds))
         except FrameError as error:

@@ -1,15 +1,15 @@
-"""The watcher: a thread of every rank that tells slow peers from dead ones (TCP-11, 10.7).
+"""The watcher: a thread of every rank that distinguishes slow peers from dead ones (TCP-11, 10.7).
 
 Each worker has a second connection to rank 0, for control. The watcher sends heartbeats on it, listens, and
 raises the alarm when the other end is closed or silent. It runs nopython code without the GIL, so that a rank
-that computes, compiles or holds the GIL for minutes is still seen to live, and one that is killed, stopped or
-cut off is not. Rank 0's watcher passes every alarm on to all workers; that is how they learn who is to blame.
+that computes, compiles or holds the GIL for minutes still counts as alive, and one that is killed, stopped or
+cut off does not. Rank 0's watcher forwards every alarm, with the rank to blame, to all workers.
 
-To wake a kernel that waits for a peer that will not come, the watcher shuts down the data connections.
+To wake a kernel that waits for a dead peer, the watcher shuts down the data connections.
 
-It also closes the communicator (TCP-12). A rank that closes says so, ends its side of the data connections
-and is watched as before. When all have said it, rank 0 says goodbye and everybody leaves; a rank that dies
-before that is found and named like one that dies in a collective.
+It also closes the communicator (TCP-12). A rank that closes announces it, ends its side of the data
+connections and is watched as before. When all have announced it, rank 0 sends the final shutdown frame and
+all ranks leave; a rank that dies before that is detected and named like one that dies in a collective.
 """
 
 # Kernels are typed by Numba when they are compiled, not by annotations.
@@ -69,7 +69,7 @@ _SILENCE_NS: Final = 3
 _WAKE: Final = 4
 _EVENT: Final = 5  # what an eventfd is read into
 _TOLD: Final = 6
-_TEACHER: Final = 7  # the link that brought the alarm and need not hear of it again; -1 for none
+_TEACHER: Final = 7  # the link on which the alarm arrived, to which it is not sent back; -1 for none
 _FRAME: Final = 8  # the header to send
 _CLOSE_NS: Final = 12  # how long to wait for the others at the end
 _DEADLINE: Final = 13  # until when; 0 before this rank closes
@@ -83,13 +83,13 @@ _DATA: Final = 1
 _PEER: Final = 2
 _PHASE: Final = 3
 _HEARD_NS: Final = 4
-_FILLED: Final = 5  # bytes of the header that have come
+_FILLED: Final = 5  # bytes of the header that have arrived
 _HEADER: Final = 6
-_STALLED_NS: Final = 10  # since when the data connection sends the same bytes again in vain; 0: it does not
+_STALLED_NS: Final = 10  # since when the data connection retransmits without acknowledgement; 0: it does not
 
 _OPEN: Final = 0
-_CLOSING: Final = 1  # the peer has said that it closes, and waits for the others
-_LEAVING: Final = 2  # the peer has said goodbye: its silence and its end are in order
+_CLOSING: Final = 1  # the peer has announced that it closes, and waits for the others
+_LEAVING: Final = 2  # the peer has sent the final shutdown frame: its silence and its end are expected
 _GONE: Final = 3
 
 _FLAGS: Final = np.int32(socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
@@ -120,10 +120,10 @@ _LOW: Final = (1 << 32) - 1
 
 @inner_kernel
 def _send_frame(watch, link, first, sequence, source):
-    """Send a header without payload, unless the peer is gone or says nothing more itself.
+    """Send a header without payload, unless the peer has left.
 
-    The socket's buffer has room for thousands of them. One that does not take even this belongs to a peer
-    that reads nothing, which its silence will tell.
+    The socket's buffer has room for thousands of them. A full one belongs to a peer that reads nothing, which
+    is then detected by its silence.
     """
     base = _LINK_TABLE + link * _LINK_WORDS
     if watch[base + _PHASE] > _CLOSING:
@@ -149,7 +149,7 @@ def _tell(watch, alarm):
         base = _LINK_TABLE + link * _LINK_WORDS
         told, blamed, third = reason, alarm[BLAMED], alarm[THIRD]
         if blamed == watch[base + _PEER] and reason in (DIVERGED, PEER_CLOSED):
-            # each hears what the other one called
+            # each of the two gets the operation of the other
             told, blamed, third = np.int64(DIVERGED), watch[_RANK], alarm[OPERATION]
         elif reason == DIVERGED and watch[_DEADLINE] != 0:  # it is this rank that does something else
             told, blamed, third = np.int64(PEER_CLOSED), watch[_RANK], np.int64(0)
@@ -236,7 +236,7 @@ def _handle(watch, alarm, link):
 
 @inner_kernel
 def _listen(watch, alarm, link, now):
-    """Take in what has come on a control link."""
+    """Read what has arrived on a control link."""
     base = _LINK_TABLE + link * _LINK_WORDS
     while watch[base + _PHASE] != _GONE:
         filled = watch[base + _FILLED]
@@ -263,8 +263,8 @@ def _listen(watch, alarm, link, now):
 def _check_data(watch, alarm, link, now):
     """Raise the alarm when nothing of what a data connection sent has been acknowledged for too long.
 
-    Its peer lives, as heartbeats tell, but the network has lost this connection. A peer that is merely slow
-    to read acknowledges what it has got, and costs no patience here.
+    The peer lives, as its heartbeats show, but the network has lost this connection. A peer that is merely
+    slow to read still acknowledges what it has received, and raises no alarm.
     """
     base = _LINK_TABLE + link * _LINK_WORDS
     watch[_INFO] = 0
@@ -281,7 +281,7 @@ def _check_data(watch, alarm, link, now):
 
 @inner_kernel
 def _rest(watch, until):
-    """Sleep until something comes, the owner or the kernel calls, or the time is there."""
+    """Sleep until a frame arrives, the owner or the kernel calls, or the given time."""
     polls = _LINK_TABLE + watch[_LINKS] * _LINK_WORDS
     watch[polls] = watch[_WAKE] | _POLLIN << 32
     count = 1
@@ -297,7 +297,7 @@ def _rest(watch, until):
 
 @inner_kernel
 def _begin_close(watch, now):
-    """Tell the peers that this rank closes, and that the next thing on the data links is their end."""
+    """Announce to the peers that this rank closes; the data links end next."""
     watch[_DEADLINE] = now + watch[_CLOSE_NS]
     for link in range(watch[_LINKS]):
         _send_frame(watch, link, _WILL_SHUT_DOWN, 0, watch[_RANK])
@@ -306,9 +306,9 @@ def _begin_close(watch, now):
 
 @inner_kernel
 def _awaited(watch):
-    """Return a peer that has to speak before this rank may leave, or -1.
+    """Return a peer whose shutdown frame this rank still needs before it may leave, or -1.
 
-    Rank 0 waits until all workers close, and the workers until rank 0 says goodbye.
+    Rank 0 waits until all workers close, and the workers until rank 0 sends the final frame.
     """
     for link in range(watch[_LINKS]):
         base = _LINK_TABLE + link * _LINK_WORDS
@@ -332,7 +332,7 @@ def _may_leave(watch, alarm, request, now):
 
 @njit(cache=True, nogil=True)
 def _run(watch, alarm):
-    """Watch until the owner says stop."""
+    """Watch until the owner requests the stop."""
     now = monotonic_ns()
     beat = now
     for link in range(watch[_LINKS]):
@@ -341,7 +341,7 @@ def _run(watch, alarm):
         last = now
         _rest(watch, min(beat, watch[_DEADLINE]) if watch[_DEADLINE] != 0 else beat)
         now = monotonic_ns()
-        late = now - last > watch[_SILENCE_NS] // 2  # this process itself was stopped: judge nobody by that
+        late = now - last > watch[_SILENCE_NS] // 2  # this process was stopped: no peer was silent
         for link in range(watch[_LINKS]):
             base = _LINK_TABLE + link * _LINK_WORDS
             if late:
@@ -380,7 +380,7 @@ class Link(NamedTuple):
 
 
 def nanoseconds(seconds: float) -> int:
-    """Return a time as the kernels have it; one that never comes to pass stays within their numbers."""
+    """Return a time in ns for the kernels, capped so that it fits their integers."""
     return int(min(seconds * _NS_PER_S, _LONGEST_NS))
 
 
@@ -443,9 +443,9 @@ class Watcher:
             self._ended.set()
 
     def stop(self, request: int) -> None:
-        """Part from the peers as ``STOP``, ``FAIL`` or ``CLOSE`` says, and end the thread.
+        """Leave the peers by ``STOP``, ``FAIL`` or ``CLOSE``, and end the thread.
 
-        After ``CLOSE`` the alarm tells whether all ranks have closed.
+        After ``CLOSE`` the alarm is raised unless all ranks have closed.
         """
         self._ask(request)
         try:

@@ -17,7 +17,7 @@ bytes     field      meaning
 
 Numbers are little-endian, so that a header is four int64 words on the hosts that the backend runs on, and
 payloads start at a multiple of eight. A receiver compares a header with what it expects, length included,
-before it reads one byte of payload: nothing is ever allocated or written because a peer said so.
+before it reads one byte of payload: nothing is ever allocated or written on a peer's request.
 """
 
 from __future__ import annotations

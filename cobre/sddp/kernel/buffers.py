@@ -46,7 +46,7 @@ TIMERS = 4
 
 
 class IterationBuffers(NamedTuple):
-    """Buffers of one rank; M forward passes in all, m of them its own, n states, T stages.
+    """Buffers of one rank; M forward passes in all, m of them its own, n components, T stages.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class IterationBuffers(NamedTuple):
     cut_row
         int64[M]: place of the pass's record among those of the stage at hand.
     node_all, opening_all
-        Node and opening of every pass at every stage, int64[M, T]; all ranks know them all.
+        Node and opening of every pass at every stage, int64[M, T]; the same on all ranks.
     noise_own, start_own
         What own passes draw: values of the random entities, float64[m, T, E], and the state they start from,
         float64[m, n].

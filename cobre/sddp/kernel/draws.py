@@ -1,6 +1,6 @@
-"""What the forward passes of an iteration draw: their way through the graph, their noise, where they start.
+"""The draws of an iteration's forward passes: their path through the graph, noise and initial state.
 
-Every rank knows the ways of all passes, and draws the noise of its own ones. All of it is a function of
+Every rank draws the paths of all passes, and the noise of its own ones. All of it is a function of
 (seed, iteration, pass, stage), so nothing is communicated.
 """
 

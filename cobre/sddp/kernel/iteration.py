@@ -15,7 +15,7 @@ ranks of a host share the pool, with ``allgatherv`` where each has its own. Wher
 of a rank belong to different pools and go through a buffer.
 
 A rank that fails goes on to the next collective and reports there (a NaN cost, an impossible cut slot, a NaN
-lower bound), so that all ranks leave the iteration together and nobody is left waiting.
+lower bound), so that all ranks leave the iteration together and none is left waiting.
 """
 
 # Kernels are typed by Numba when they are compiled, not by annotations.

@@ -138,7 +138,7 @@ def _simulate(lp, graph, pool, work, basis, buffers, first_pass, worker, own_pas
         components = buffers.component_cost_own[own_pass, stage]
         components[:] = 0.0
         split_cost(lp, work, worker, node, cumulative_discount, components, payers)
-        # After the last stage nobody else counts what boundary cuts say of the future.
+        # After the last stage the future cost of the boundary cuts is counted nowhere else.
         if stage < stages - 1:
             stage_cost -= future
         else:

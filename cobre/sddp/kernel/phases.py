@@ -1,7 +1,7 @@
 """The phases of an iteration between collectives, compiled once for all communicators.
 
-A phase knows nothing of communicators, but would be compiled into the iteration of each of them. It is
-therefore a C function of its own, which iterations call by name with the addresses of their structs: the code
+A phase does not depend on communicators, but would be compiled into the iteration of each of them. It is
+therefore a separate C function, which iterations call by name with the addresses of their structs: the code
 of all LPs and passes is compiled and kept on disk once, and an iteration is a small function beside it.
 """
 

@@ -1,4 +1,4 @@
-"""The kernels of cut selection; :mod:`cobre.sddp.rules.selection` says what is kept, and when."""
+"""The kernels of cut selection; :mod:`cobre.sddp.rules.selection` defines which cuts are kept, and when."""
 
 # Kernels are typed by Numba when they are compiled, not by annotations.
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
@@ -27,7 +27,7 @@ REPORT_FIELDS = 5
 
 
 class SelectionArrays(NamedTuple):
-    """What selection works on; T stages, N nodes, C slots, M passes, n states, S visited states of a stage.
+    """What selection works on; T stages, N nodes, C slots, M passes, n components, S visited states a stage.
 
     Attributes
     ----------
@@ -268,7 +268,7 @@ def _select_stages(cuts, iteration, is_due, method, tolerance, cap, activity_tol
 
 @njit(cache=True, nogil=True)
 def select_cuts(arrays, iteration, is_due, method, tolerance, cap, activity_tolerance):
-    """Remember the trial points of ``iteration`` (from 1) and choose the active cuts of all stages.
+    """Record the trial points of ``iteration`` (from 1) and choose the active cuts of all nodes.
 
     Parameters
     ----------

@@ -33,9 +33,9 @@ def gather_rows(comm: Communicator, row: NDArray[np.float64]) -> NDArray[np.floa
 def gather_parts(
     comm: Communicator, part: NDArray[np.float64], lengths: NDArray[np.int64]
 ) -> list[NDArray[np.float64]]:
-    """Return the parts of all ranks, whose lengths all of them know; collective.
+    """Return the parts of all ranks; collective. ``lengths`` is the same on all ranks.
 
-    One rank calls no communicator here and below: what it would compile for that costs seconds.
+    A single rank calls no communicator here and below: compiling the call would cost seconds.
     """
     if comm.size == 1:
         return [part]
@@ -48,7 +48,7 @@ def gather_parts(
 def gather_bytes(
     comm: Communicator, part: NDArray[np.uint8], lengths: NDArray[np.int64]
 ) -> list[NDArray[np.uint8]]:
-    """Return the bytes of all ranks, whose lengths all of them know; collective.
+    """Return the bytes of all ranks; collective. ``lengths`` is the same on all ranks.
 
     They travel as float64 words: each element type would be compiled for each communicator.
     """
@@ -102,8 +102,8 @@ def _bytes_of_root(comm: Communicator, content: bytes, size: int) -> bytes:
 def failing_together(comm: Communicator) -> Iterator[None]:
     """Let an error of cobre in the block be raised on all ranks; the block is the same on all of them.
 
-    The error of the lowest rank counts. A failure of the communication itself is passed on as it is: there
-    is nobody left to talk to.
+    The error of the lowest rank counts. A failure of the communication itself is raised as it is: the
+    other ranks can no longer be reached.
     """
     error: CobreError | None = None
     try:
@@ -116,9 +116,9 @@ def failing_together(comm: Communicator) -> Iterator[None]:
 
 
 def raise_together(comm: Communicator, error: CobreError | None) -> None:
-    """Raise on all ranks what one of them has to tell, if any has; collective.
+    """Raise the error of one rank, if any, on all ranks; collective.
 
-    The error says that it did so (:attr:`~cobre.errors.CobreError.on_all_ranks`).
+    Where there are several ranks, its :attr:`~cobre.errors.CobreError.on_all_ranks` is true.
     """
     if comm.size == 1:
         if error is not None:

@@ -9,7 +9,7 @@ from cobre.machine import NUMBA_THREADS_VARIABLE, number_of_threads, usable_cpus
 
 THREADS_VARIABLE = "COBRE_NUM_THREADS"
 SLURM_THREADS_VARIABLE = "SLURM_CPUS_PER_TASK"
-# Libraries below NumPy would start threads of their own beside ours; HiGHS is told by an option.
+# Libraries below NumPy would start their own threads beside ours; HiGHS has an option for this.
 _LIBRARY_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
 

@@ -77,7 +77,7 @@ def share_stage_lps(comm: Communicator, arrays: LpArrays) -> tuple[LpArrays, Sha
     size = sum(part.size for part in parts.values())
     try:
         region = comm.create_shared_region(max(size, 1), np.float64)
-    except AllocationFailed:  # on all ranks; everybody keeps a copy
+    except AllocationFailed:  # on all ranks; each keeps a copy
         return arrays, None
     shared: dict[str, Any] = {}
     start = 0
@@ -92,9 +92,9 @@ def share_stage_lps(comm: Communicator, arrays: LpArrays) -> tuple[LpArrays, Sha
 
 
 def memory_bytes() -> tuple[int, int]:
-    """Return the memory this process holds, and its share of it when what is shared is divided; in bytes.
+    """Return the memory of this process, and its share if shared pages are divided among processes; in bytes.
 
-    Where the system does not tell the share, it is 0; where it tells nothing, both are.
+    What the system does not report is 0.
     """
     try:
         lines = _ROLLUP.read_text().splitlines()

@@ -38,7 +38,7 @@ FloatArray = NDArray[np.float64]
 
 RiskValue = Callable[[int, FloatArray, FloatArray], float]
 """Risk-adjusted value of outcomes ($) with probabilities under the measure of a stage (position; the number
-of stages stands for the openings of the first one).
+of stages denotes the openings of the first one).
 
 Must be monotone, convex and translation equivariant; every coherent measure and the entropic one are.
 """
@@ -46,7 +46,7 @@ Must be monotone, convex and translation equivariant; every coherent measure and
 _NAMED = 5
 
 MOST_VERTICES = 200
-"""Visited states by node that the bound takes unless told otherwise."""
+"""Default limit of the visited states by node that the bound uses."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class UpperBoundResult:
     reason_unavailable
         Why there is none, else ``None``.
     assumptions
-        What the bound takes for granted because the configuration says so.
+        What the bound assumes because of the configuration.
     vertices, vertex_values
         For each node float64[V, n] and float64[V]: points, and bounds ($) of the future cost there (``inf``
         where an LP has no solution). Without vertices in the last stage.
@@ -203,7 +203,7 @@ class _Recursion:
                 finally:
                     self._close(following)
                     following = here
-            # Behind the stages' own stands the measure of the first openings.
+            # The measure of the first openings follows those of the stages.
             root = len(self.graph.stage_start) - 1
             value = self._outcome(root, initial_state, following, [(0, 1.0)])
             if math.isinf(value) and self.reason is None:

@@ -36,7 +36,7 @@ class InnerLp:
         self.template = template
         self.lp_solves = 0
         self._offset = offset
-        # Openings that repeat (given with weights, say) are solved once; sorted ones are close to each other.
+        # Repeated openings (e.g. given with weights) are solved once; sorted ones are close to each other.
         self._noise, self._place = np.unique(template.opening_values, axis=0, return_inverse=True)
         self._model = HighsModel(template)
         self._rows = template.num_rows

@@ -15,7 +15,7 @@ cost of the node before grows by no more than the largest p_j among the nodes th
 starts at the last stage, where the future cost is 0 or the maximum of boundary cuts.
 
 A direction needs limits that are open on its side: spillage, slacks, deficit. Where there is none the price
-is infinite, which says that nothing is known, not that the cost is unbounded.
+is infinite, which means that no bound is known, not that the cost is unbounded.
 """
 
 from __future__ import annotations

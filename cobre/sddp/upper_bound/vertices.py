@@ -58,7 +58,7 @@ def _corners(
     seen_low, seen_high = known.min(axis=0), known.max(axis=0)
     low = np.where(np.isfinite(lower), lower, seen_low)
     high = np.where(np.isfinite(upper), upper, seen_high)
-    # A component that nobody moves (a plant out of service) stays where it is.
+    # A component that no state changes (a plant out of service) keeps its value.
     fixed = np.isinf(up) & np.isinf(down) & (seen_low == seen_high)
     low[fixed] = high[fixed] = seen_low[fixed]
     # Where moves both ways have prices, the corner from which the cheaper one leads.

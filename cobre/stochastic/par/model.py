@@ -255,7 +255,7 @@ def _initial(
                 scenarios.inflow_history,
                 until=start,
             )
-            # A plant without observations in the running period has had its mean, as far as anyone knows.
+            # A plant without observations in the running period is assumed to have had its mean.
             initial[:, so_far] = share * np.where(covered[:, 0] > 0, value[:, 0], mean[0])
     if problems:
         raise ValidationError(problems, source=f"case {case.path}")

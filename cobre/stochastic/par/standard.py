@@ -70,13 +70,13 @@ class StandardModel:
         ``None``.
     sample_ratio
         Share of the noise in the history, or ``None`` without one: used where no stationary series
-        has the coefficients. NaN where the history knows nothing of it.
+        has the coefficients. NaN where the history does not give it.
     seasons
         Statistics of seasons from a history.
     earlier
         Models of periods before the study, by ascending stage id.
     notes
-        What looked odd but is not wrong.
+        Warnings.
     """
 
     mean: FloatArray
