@@ -23,7 +23,7 @@ CPUs where there are enough. Other work on the machine spoils the figures.
   python -m cobre.comm bench --ranks 2 4 --backends shm mpi --json > figures.json
 """
 _INFO_HELP = """\
-Tell which backend 'auto' would choose in this environment and why, which backends and MPI implementations are
+Report which backend 'auto' would choose in this environment and why, which backends and MPI implementations are
 there, and the versions of what they use.
 """
 _LAUNCH_HELP = """\
@@ -39,7 +39,7 @@ Remove shared-memory segments of this user that belong to no running job. Jobs c
 this is for what is left when all processes of a job are killed while it starts.
 """
 _CONFORMANCE_HELP = """\
-Put backends to the suite that says what a communicator is: every check on every rank, from Python and from
+Run the suite that defines a communicator on backends: every check on every rank, from Python and from
 nopython code.
 
   python -m cobre.comm conformance --backend shm -n 3
@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     bench.add_argument("--json", action="store_true", help="one JSON document instead of tables")
 
-    info = _command(commands, "info", _info, "tell what 'auto' would choose, and why", _INFO_HELP)
+    info = _command(commands, "info", _info, "report what 'auto' would choose, and why", _INFO_HELP)
     info.add_argument("--json", action="store_true", help="one JSON document instead of text")
 
     launch = _command(commands, "launch", _launch, "run copies of a command as ranks", _LAUNCH_HELP)

@@ -17,7 +17,7 @@ class SimulationStopping(StoppingRule):
     type: Literal["simulation"]
     """Names this rule."""
     replications: SampleCount
-    """Trajectories of one evaluation: forward passes of as many of the latest iterations as it takes."""
+    """Passes of one evaluation: those of as many of the latest iterations as it takes."""
     period: PositiveCount
     """Iterations between two evaluations."""
     bound_window: PositiveCount
