@@ -23,8 +23,8 @@ CPUs where there are enough. Other work on the machine spoils the figures.
   python -m cobre.comm bench --ranks 2 4 --backends shm mpi --json > figures.json
 """
 _INFO_HELP = """\
-Report which backend 'auto' would choose in this environment and why, which backends and MPI implementations are
-there, and the versions of what they use.
+Report which backend 'auto' would choose in this environment and why, which backends and MPI implementations
+are there, and the versions of what they use.
 """
 _LAUNCH_HELP = """\
 Run copies of a command, each as one rank. A Python program finds its rank with
