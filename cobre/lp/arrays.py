@@ -48,6 +48,9 @@ TRUNCATED = 1
 TRUNCATED_WITH_VALID_CUTS = 2
 
 
+_CUT_ENTRIES = 1 << 16
+"""Coefficients of cuts that HiGHS gets in one call, unless the cuts of an iteration have more."""
+
 ROUNDING = 32.0 * float(np.finfo(np.float64).eps)
 """Share of a sum of magnitudes that rounding in it, and in the solver behind it, may reach."""
 
@@ -58,22 +61,35 @@ FAR_APART = 1.0e7
 class LpArrays(NamedTuple):
     """What is fixed of all LPs; T nodes, n state components, E random entities, the first H of them plants.
 
-    Read-only for kernels; see :mod:`cobre.lp.template` for what the parts mean. ``fixed_rhs`` from
-    ``rhs_offset[t]`` is the part of the right-hand sides that never changes; ``state_row``/``state_value``
-    from ``state_start[t, j]`` to ``state_start[t, j + 1]`` is what component j adds to it, ``noise_row``/
-    ``noise_value`` the same for entity j. ``opening_value[value_offset[t] + o * E + e]`` are the values of
-    opening o. The inflow of plant h also has the part ``psi_component``/``psi_value`` from
-    ``psi_start[t, h]`` on, which lies between ``past_lower`` and ``past_upper``. An outgoing component is
-    ``state_scale`` times its column's value; ``state_lower`` and ``state_upper`` are limits of the component.
-    ``col_least``/``col_most`` from ``col_offset[t]``, ``row_least``/``row_most`` (of rows behind the dynamic
-    ones) from ``row_offset[t]`` and ``state_least``/``state_most`` are the reach, see :mod:`cobre.lp.reach`;
-    ``rounding`` is the share of a sum of magnitudes that bounds are lowered by. ``cost_*`` from
-    ``cost_start[t]`` to ``cost_start[t + 1]`` is what columns cost and whom, see
-    :class:`cobre.lp.cost_components.CostMap`.
+    Read-only for kernels; see :mod:`cobre.lp.template` for what the parts mean. ``model`` is which of a
+    worker's HiGHS objects holds the LP of a node. Matrices are by columns, their entries from
+    ``matrix_offset[t]`` on and their starts, counted from there, from ``col_offset[t] + t`` on; limits of
+    rows are from ``limit_offset[t]`` on. ``fixed_rhs`` from ``rhs_offset[t]`` is the part of the right-hand
+    sides that never changes; ``state_row``/``state_value`` from ``state_start[t, j]`` to ``state_start[t, j +
+    1]`` is what component j adds to it, ``noise_row``/ ``noise_value`` the same for entity j.
+    ``opening_value[value_offset[t] + o * E + e]`` are the values of opening o. The inflow of plant h also has
+    the part ``psi_component``/``psi_value`` from ``psi_start[t, h]`` on, which lies between ``past_lower``
+    and ``past_upper``. An outgoing component is ``state_scale`` times its column's value; ``state_lower`` and
+    ``state_upper`` are limits of the component. ``col_least``/``col_most`` from ``col_offset[t]``,
+    ``row_least``/``row_most`` (of rows behind the dynamic ones) from ``row_offset[t]`` and
+    ``state_least``/``state_most`` are the reach, see :mod:`cobre.lp.reach`; ``rounding`` is the share of a
+    sum of magnitudes that bounds are lowered by. ``cost_*`` from ``cost_start[t]`` to ``cost_start[t + 1]``
+    is what columns cost and whom, see :class:`cobre.lp.cost_components.CostMap`.
     """
 
+    model: I64_1D
     num_cols: I64_1D
     num_rows: I64_1D
+    matrix_offset: I64_1D
+    matrix_start: I32_1D
+    matrix_row: I32_1D
+    matrix_value: F64_1D
+    cost: F64_1D
+    col_lower: F64_1D
+    col_upper: F64_1D
+    limit_offset: I64_1D
+    row_lower: F64_1D
+    row_upper: F64_1D
     num_dynamic: I64_1D
     num_openings: I64_1D
     rhs_offset: I64_1D
@@ -167,13 +183,15 @@ class CutPool(NamedTuple):
 
 
 class LpWorkspace(NamedTuple):
-    """One row for each worker: HiGHS handles by stage, scratch arrays, counters.
+    """One row for each worker: HiGHS objects, scratch arrays, counters.
 
-    The LP of (worker, stage) holds ``cut_rows`` cuts, in the slots ``row_cut``; ``base_rows`` of them came
-    from slots below ``synced`` at the pool's ``version``, the others were violated at the last trial point.
+    An object of a worker has ``loaded`` the LP of a node (-1: none) with ``cut_rows`` cuts, in the slots
+    ``row_cut``; ``base_rows`` of them came from slots below ``synced`` at the pool's ``version``, the others
+    were violated at the last trial point.
     """
 
     handle: Handles
+    loaded: I64_2D
     synced: I64_2D
     version: I64_2D
     cut_rows: I64_2D
@@ -215,13 +233,30 @@ WorkspaceStruct = array_struct(LpWorkspace)
 BasisStruct = array_struct(BasisStore)
 
 
-def lp_arrays(templates: Sequence[StageTemplate]) -> LpArrays:
-    """Flatten the templates of all nodes."""
+def lp_arrays(templates: Sequence[StageTemplate], model: NDArray[np.int64] | None = None) -> LpArrays:
+    """Flatten the templates of all nodes.
+
+    Parameters
+    ----------
+    model
+        As in :class:`LpArrays`; an object for each node unless given.
+    """
     reach = [reach_of(template) for template in templates]
     costs = cost_map(templates)
     return LpArrays(
+        model=np.arange(len(templates), dtype=np.int64) if model is None else model,
         num_cols=np.array([template.num_cols for template in templates], np.int64),
         num_rows=np.array([template.num_rows for template in templates], np.int64),
+        matrix_offset=np.concatenate([[0], np.cumsum([len(template.matrix_row) for template in templates])]),
+        matrix_start=np.concatenate([template.matrix_start for template in templates]),
+        matrix_row=np.concatenate([template.matrix_row for template in templates]),
+        matrix_value=np.concatenate([template.matrix_value for template in templates]),
+        cost=np.concatenate([template.cost for template in templates]),
+        col_lower=np.concatenate([template.col_lower for template in templates]),
+        col_upper=np.concatenate([template.col_upper for template in templates]),
+        limit_offset=_offsets([template.num_rows for template in templates]),
+        row_lower=np.concatenate([template.row_lower for template in templates]),
+        row_upper=np.concatenate([template.row_upper for template in templates]),
         num_dynamic=np.array([template.num_dynamic_rows for template in templates], np.int64),
         num_openings=np.array([template.num_openings for template in templates], np.int64),
         rhs_offset=_offsets([template.num_dynamic_rows for template in templates]),
@@ -315,14 +350,14 @@ def cut_pool(
 def lp_workspace(
     arrays: LpArrays, handles: NDArray[np.intp], capacity: int, batch: int, added_per_round: int = 1
 ) -> LpWorkspace:
-    """Allocate workspaces for the workers of ``handles`` (worker, stage).
+    """Allocate workspaces for the workers of ``handles`` (worker, model).
 
     Parameters
     ----------
     capacity
         Most cuts a stage can hold.
     batch
-        Most cuts added to an LP in one call.
+        Fewest cuts that can be added to an LP in one call.
     added_per_round
         As in the pool.
     """
@@ -330,8 +365,11 @@ def lp_workspace(
     states = arrays.state_col.shape[1]
     cols = int(arrays.num_cols.max())
     rows = int(arrays.num_rows.max()) + capacity
+    # An LP that is loaded anew takes all its cuts: many at once, since each call moves the whole matrix.
+    batch = max(batch, min(capacity, _CUT_ENTRIES // (states + 1)), 1)
     return LpWorkspace(
         handle=handles,
+        loaded=np.full(handles.shape, -1, np.int64),
         synced=np.zeros(handles.shape, np.int64),
         version=np.zeros(handles.shape, np.int64),
         cut_rows=np.zeros(handles.shape, np.int64),

@@ -32,8 +32,8 @@ def _future_spread(lp, pool, work, worker, stage):
     """
     states = lp.state_col.shape[1]
     most = abs(lp.col_least[lp.col_offset[stage] + lp.theta_col[stage]]) * lp.cost_scale
-    for row in range(work.cut_rows[worker, stage]):
-        slot = work.row_cut[worker, stage, row]
+    for row in range(work.cut_rows[worker, lp.model[stage]]):
+        slot = work.row_cut[worker, lp.model[stage], row]
         size = abs(pool.record[stage, slot, CUT_INTERCEPT])
         for state in range(states):
             extent = max(abs(lp.state_least[stage, state]), abs(lp.state_most[stage, state]))
@@ -69,7 +69,7 @@ def dual_correction(lp, pool, work, worker, stage):
         place = first + row - dynamic
         end = lp.row_least[place] if dual > 0.0 else lp.row_most[place]
         correction += min(dual * (end - work.row_value[worker, row]), 0.0)
-    for row in range(rows, rows + work.cut_rows[worker, stage]):
+    for row in range(rows, rows + work.cut_rows[worker, lp.model[stage]]):
         dual = work.row_dual[worker, row]
         if dual < 0.0:
             if spread < 0.0:
@@ -86,6 +86,6 @@ def rounding_allowance(lp, work, worker, stage):
     size = 0.0
     for col in range(lp.num_cols[stage]):
         size += abs(work.col_dual[worker, col] * work.col_value[worker, col])
-    for row in range(lp.num_rows[stage] + work.cut_rows[worker, stage]):
+    for row in range(lp.num_rows[stage] + work.cut_rows[worker, lp.model[stage]]):
         size += abs(work.row_dual[worker, row] * work.row_value[worker, row])
     return lp.rounding * size

@@ -1,7 +1,8 @@
 """The HiGHS engine in nopython: all openings of one trial point, or one LP.
 
-Each worker keeps one HiGHS object per stage and only changes right-hand sides and adds cuts. Before the
-first LP of a trial point the object is reset (``clearSolver``) and given the basis stored for
+A worker loads the LP of a node when it gets there and then only changes right-hand sides and adds cuts; all
+trial points of a stage are solved before those of the next, so that a few HiGHS objects serve all nodes.
+Before the first LP of a trial point the object is reset (``clearSolver``) and given the basis stored for
 (forward pass, stage): HiGHS otherwise carries its random state and its list of forbidden pivots from
 solve to solve, and a degenerate LP would then answer by what this worker had solved before.
 
@@ -39,7 +40,9 @@ INFEASIBLE = 1
 NOT_SOLVED = 2
 CUTS_REFUSED = 3
 RIGHT_HAND_SIDE_REFUSED = 4
+LP_REFUSED = 5
 
+_pass_lp = symbols.passLp
 _run = symbols.run
 _clear_solver = symbols.clearSolver
 _model_status = symbols.getModelStatus
@@ -65,13 +68,52 @@ _OFF = c_string("off")
 _SIMPLEX = c_string("simplex")
 _IPM = c_string("ipm")
 
+_BY_COLUMNS = 1
+_MINIMISE = 1
 _RETRIES = 6
 _DUAL_SIMPLEX = 1
 _PRIMAL_SIMPLEX = 4
 _NO_SCALING = 0
 _EQUILIBRATION = 2
+_NO_VERSION = -1
+"""Of the cuts in an LP that has none yet."""
 _LOOSE_TOLERANCE = 1.0e-6
 """Of the last retry: where costs of 1e10 units are in the rows, rounding alone is more than the usual one."""
+
+
+@inner_kernel
+def _load(lp, work, worker, stage):
+    """Load the LP of a node without cuts, unless the worker has it; a status."""
+    model = lp.model[stage]
+    if work.loaded[worker, model] == stage:
+        return OK
+    cols, rows = lp.num_cols[stage], lp.num_rows[stage]
+    col, row, entry = lp.col_offset[stage], lp.limit_offset[stage], lp.matrix_offset[stage]
+    entries = lp.matrix_offset[stage + 1] - entry
+    work.loaded[worker, model] = -1
+    status = _pass_lp(
+        work.handle[worker, model],
+        np.int32(cols),
+        np.int32(rows),
+        np.int32(entries),
+        np.int32(_BY_COLUMNS),
+        np.int32(_MINIMISE),
+        0.0,
+        lp.cost[col : col + cols].ctypes,
+        lp.col_lower[col : col + cols].ctypes,
+        lp.col_upper[col : col + cols].ctypes,
+        lp.row_lower[row : row + rows].ctypes,
+        lp.row_upper[row : row + rows].ctypes,
+        lp.matrix_start[col + stage : col + stage + cols + 1].ctypes,
+        lp.matrix_row[entry : entry + entries].ctypes,
+        lp.matrix_value[entry : entry + entries].ctypes,
+    )
+    if status < 0:
+        return LP_REFUSED
+    work.loaded[worker, model] = stage
+    work.version[worker, model] = _NO_VERSION
+    work.cut_rows[worker, model] = 0
+    return OK
 
 
 @inner_kernel
@@ -84,12 +126,12 @@ def _add_cut_rows(lp, pool, work, worker, stage, rows):
     batch = work.cut_start.shape[1]
     states = lp.state_col.shape[1]
     theta = np.int32(lp.theta_col[stage])
-    while work.cut_rows[worker, stage] < rows:
-        first = work.cut_rows[worker, stage]
+    while work.cut_rows[worker, lp.model[stage]] < rows:
+        first = work.cut_rows[worker, lp.model[stage]]
         last = min(first + batch, rows)
         entries = 0
         for row in range(first, last):
-            slot = work.row_cut[worker, stage, row]
+            slot = work.row_cut[worker, lp.model[stage], row]
             position = row - first
             work.cut_start[worker, position] = entries
             lower = pool.record[stage, slot, CUT_INTERCEPT] / lp.cost_scale
@@ -110,7 +152,7 @@ def _add_cut_rows(lp, pool, work, worker, stage, rows):
                 return CUTS_REFUSED
             work.cut_lower[worker, position] = lower
         status = _add_rows(
-            work.handle[worker, stage],
+            work.handle[worker, lp.model[stage]],
             np.int32(last - first),
             work.cut_lower[worker].ctypes,
             work.cut_upper[worker].ctypes,
@@ -121,7 +163,7 @@ def _add_cut_rows(lp, pool, work, worker, stage, rows):
         )
         if status < 0:
             return CUTS_REFUSED
-        work.cut_rows[worker, stage] = last
+        work.cut_rows[worker, lp.model[stage]] = last
     return OK
 
 
@@ -131,34 +173,37 @@ def sync_cuts(lp, pool, work, worker, stage):
 
     Cuts that another trial point needed besides are removed, so that what was solved before leaves no trace.
     """
-    keep = work.base_rows[worker, stage]
-    first = work.synced[worker, stage]
-    if work.version[worker, stage] != pool.version[stage]:
-        work.version[worker, stage] = pool.version[stage]
+    status = _load(lp, work, worker, stage)
+    if status != OK:
+        return status
+    keep = work.base_rows[worker, lp.model[stage]]
+    first = work.synced[worker, lp.model[stage]]
+    if work.version[worker, lp.model[stage]] != pool.version[stage]:
+        work.version[worker, lp.model[stage]] = pool.version[stage]
         keep = 0
         first = pool.first_loaded[stage]
-    if work.cut_rows[worker, stage] > keep:
+    if work.cut_rows[worker, lp.model[stage]] > keep:
         row = lp.num_rows[stage]
-        last = row + work.cut_rows[worker, stage] - 1
-        status = _delete_rows(work.handle[worker, stage], np.int32(row + keep), np.int32(last))
+        last = row + work.cut_rows[worker, lp.model[stage]] - 1
+        status = _delete_rows(work.handle[worker, lp.model[stage]], np.int32(row + keep), np.int32(last))
         if status < 0:
             return CUTS_REFUSED
-        work.cut_rows[worker, stage] = keep
+        work.cut_rows[worker, lp.model[stage]] = keep
     rows = keep
     for slot in range(first, pool.num_cuts[stage]):
         if pool.active[stage, slot]:
-            work.row_cut[worker, stage, rows] = slot
+            work.row_cut[worker, lp.model[stage], rows] = slot
             rows += 1
-    work.synced[worker, stage] = pool.num_cuts[stage]
-    work.base_rows[worker, stage] = rows
+    work.synced[worker, lp.model[stage]] = pool.num_cuts[stage]
+    work.base_rows[worker, lp.model[stage]] = rows
     return _add_cut_rows(lp, pool, work, worker, stage, rows)
 
 
 @inner_kernel
-def _is_loaded(work, worker, stage, slot):
+def _is_loaded(lp, work, worker, stage, slot):
     """Whether a cut entered the LP at this trial point."""
-    for row in range(work.base_rows[worker, stage], work.cut_rows[worker, stage]):
-        if work.row_cut[worker, stage, row] == slot:
+    for row in range(work.base_rows[worker, lp.model[stage]], work.cut_rows[worker, lp.model[stage]]):
+        if work.row_cut[worker, lp.model[stage], row] == slot:
             return True
     return False
 
@@ -184,7 +229,7 @@ def _add_violated_cuts(lp, pool, work, worker, stage):
             continue
         if found == pool.added_per_round and violation <= violations[found - 1]:
             continue
-        if _is_loaded(work, worker, stage, slot):
+        if _is_loaded(lp, work, worker, stage, slot):
             continue
         place = min(found, pool.added_per_round - 1)
         while place > 0 and violations[place - 1] < violation:
@@ -194,9 +239,9 @@ def _add_violated_cuts(lp, pool, work, worker, stage):
         violations[place] = violation
         slots[place] = slot
         found = min(found + 1, pool.added_per_round)
-    rows = work.cut_rows[worker, stage]
+    rows = work.cut_rows[worker, lp.model[stage]]
     for position in range(found):
-        work.row_cut[worker, stage, rows + position] = slots[position]
+        work.row_cut[worker, lp.model[stage], rows + position] = slots[position]
     return _add_cut_rows(lp, pool, work, worker, stage, rows + found), found
 
 
@@ -208,7 +253,7 @@ def start_from_basis(lp, work, basis, worker, stage, own_pass):
     are more basic variables than rows; HiGHS then keeps the first independent ones of its factorisation.
     Without a basis, or with one that is refused, the LP is solved from scratch.
     """
-    handle = work.handle[worker, stage]
+    handle = work.handle[worker, lp.model[stage]]
     if _clear_solver(handle) < 0:
         return NOT_SOLVED
     known = basis.num_rows[own_pass, stage]
@@ -219,8 +264,8 @@ def start_from_basis(lp, work, basis, worker, stage, own_pass):
     rows = lp.num_rows[stage]
     for row in range(rows):
         work.row_status[worker, row] = basis.row_status[own_pass, stage, row]
-    for row in range(work.cut_rows[worker, stage]):
-        place = rows + work.row_cut[worker, stage, row]
+    for row in range(work.cut_rows[worker, lp.model[stage]]):
+        place = rows + work.row_cut[worker, lp.model[stage], row]
         status = BASIC
         if place < known:
             status = basis.row_status[own_pass, stage, place]
@@ -235,7 +280,7 @@ def start_from_basis(lp, work, basis, worker, stage, own_pass):
 def store_basis(lp, work, basis, worker, stage, own_pass):
     """Keep the present basis as the start for (pass, stage)."""
     status = _get_basis(
-        work.handle[worker, stage], work.col_status[worker].ctypes, work.row_status[worker].ctypes
+        work.handle[worker, lp.model[stage]], work.col_status[worker].ctypes, work.row_status[worker].ctypes
     )
     if status < 0:
         basis.num_rows[own_pass, stage] = 0
@@ -245,11 +290,11 @@ def store_basis(lp, work, basis, worker, stage, own_pass):
     rows = lp.num_rows[stage]
     for row in range(rows):
         basis.row_status[own_pass, stage, row] = work.row_status[worker, row]
-    known = rows + work.synced[worker, stage]
+    known = rows + work.synced[worker, lp.model[stage]]
     for place in range(rows, known):
         basis.row_status[own_pass, stage, place] = BASIC
-    for row in range(work.cut_rows[worker, stage]):
-        place = rows + work.row_cut[worker, stage, row]
+    for row in range(work.cut_rows[worker, lp.model[stage]]):
+        place = rows + work.row_cut[worker, lp.model[stage], row]
         basis.row_status[own_pass, stage, place] = work.row_status[worker, rows + row]
     basis.num_rows[own_pass, stage] = known
 
@@ -291,7 +336,9 @@ def set_right_hand_side(lp, work, worker, stage, noise, state):
             return RIGHT_HAND_SIDE_REFUSED
     if dynamic == 0:
         return OK
-    status = _change_rows_bounds(work.handle[worker, stage], 0, np.int32(dynamic - 1), rhs.ctypes, rhs.ctypes)
+    status = _change_rows_bounds(
+        work.handle[worker, lp.model[stage]], 0, np.int32(dynamic - 1), rhs.ctypes, rhs.ctypes
+    )
     return OK if status >= 0 else RIGHT_HAND_SIDE_REFUSED
 
 
@@ -359,7 +406,7 @@ def _solve_with_retries(handle, work, worker):
 @inner_kernel
 def solve_loaded(lp, work, worker, stage):
     """Solve the LP as it is; on OK the worker's scratch arrays hold values and duals."""
-    handle = work.handle[worker, stage]
+    handle = work.handle[worker, lp.model[stage]]
     work.counters[worker, LP_SOLVES] += 1
     if _run_to_status(handle, work, worker) != STATUS_OPTIMAL:
         status = _solve_with_retries(handle, work, worker)
@@ -390,14 +437,14 @@ def solve_with_cuts(lp, pool, work, worker, stage):
 @inner_kernel
 def objective(lp, work, worker, stage):
     """Objective of the last solve in $, future cost included."""
-    return _objective_value(work.handle[worker, stage]) * lp.cost_scale
+    return _objective_value(work.handle[worker, lp.model[stage]]) * lp.cost_scale
 
 
 @inner_kernel
 def objective_bound(lp, pool, work, worker, stage):
     """Lower bound of the optimal value last found, in $; with its duals it holds at every state."""
     correction = dual_correction(lp, pool, work, worker, stage) - rounding_allowance(lp, work, worker, stage)
-    return (_objective_value(work.handle[worker, stage]) + correction) * lp.cost_scale
+    return (_objective_value(work.handle[worker, lp.model[stage]]) + correction) * lp.cost_scale
 
 
 @inner_kernel

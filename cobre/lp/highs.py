@@ -75,6 +75,7 @@ Basis = tuple[NDArray[np.int32], NDArray[np.int32]]
 """Status of every column and of every row."""
 
 _NOPYTHON_API = {
+    "passLp": I32(HANDLE, *[I32] * 5, F64, *[P_F64] * 5, P_I32, P_I32, P_F64),
     "run": I32(HANDLE),
     "clearSolver": I32(HANDLE),
     "getModelStatus": I32(HANDLE),
@@ -160,12 +161,12 @@ def version() -> str:
 
 
 class HighsModel:
-    """A HiGHS object that holds one stage LP; owns the native handle.
+    """A HiGHS object that holds a stage LP; owns the native handle.
 
     Parameters
     ----------
     template
-        The stage LP to load (cuts are added later).
+        The stage LP to load (cuts are added later); ``None`` for an object that kernels load.
 
     Raises
     ------
@@ -173,12 +174,13 @@ class HighsModel:
         When HiGHS refuses an option or the model.
     """
 
-    def __init__(self, template: StageTemplate) -> None:
+    def __init__(self, template: StageTemplate | None) -> None:
         self.handle: int = _create()
         self._closed = False
         try:
             self._set_options()
-            self._load(template)
+            if template is not None:
+                self._load(template)
         except CobreError:
             self.close()
             raise

@@ -162,8 +162,10 @@ class _Session:
 
     def _allocate(self, resources: ExitStack) -> None:
         training = self.case.training
-        self.lp, self.lp_region = share_stage_lps(self.comm, lp_arrays.lp_arrays(self.scaled))
         self.graph = graph_arrays(self.case, self.tree.num_openings)
+        # One LP for each node of a stage is loaded at a time.
+        model = np.arange(len(self.scaled)) - self.graph.stage_start[self.graph.node_stage]
+        self.lp, self.lp_region = share_stage_lps(self.comm, lp_arrays.lp_arrays(self.scaled, model))
         self.passes = passes = len(self.graph.path_weight) or training.forward_passes
         self.loaded_cuts = 0 if self.boundary is None else len(self.boundary.intercepts)
         # Training adds no cuts to the last stage, which boundary cuts are for.
@@ -171,12 +173,9 @@ class _Session:
         loaded = max(warm, self.storage.loaded_before)
         capacity = max(training.iteration_limit * passes + loaded, self.loaded_cuts)
         nodes, states = self.lp.state_col.shape
-        handles = np.zeros((self.threads, nodes), np.intp)
-        for worker in range(self.threads):
-            for node, template in enumerate(self.scaled):
-                model = HighsModel(template)
-                resources.callback(model.close)
-                handles[worker, node] = model.handle
+        handles = np.zeros((self.threads, int(model.max()) + 1), np.intp)
+        for place in np.ndindex(handles.shape):
+            handles[place] = resources.enter_context(HighsModel(None)).handle
         options = training.cut_selection
         self.pool, self.region, self.warnings = shared_cut_pool(
             self.comm, nodes, capacity, states, options.max_added_per_round, options.tolerance

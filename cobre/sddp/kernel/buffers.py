@@ -55,6 +55,8 @@ class IterationBuffers(NamedTuple):
     pass_own, pass_all
         Records of forward passes, float64[m, 1 + T + T n] and float64[M, 1 + T + T n]: discounted cost in $,
         NaN where the pass failed; cost of each stage, not discounted; outgoing states.
+    discount_own
+        Factor on the cost of the stage that own passes are at, float64[m].
     component_cost_own, payer_cost_own
         Discounted cost of own passes by stage and cost component, and by payer
         (:mod:`cobre.lp.cost_components`), float64[m, T, K] and float64[m, P].
@@ -90,6 +92,7 @@ class IterationBuffers(NamedTuple):
     initial_state: F64_1D
     pass_own: F64_2D
     pass_all: F64_2D
+    discount_own: F64_1D
     component_cost_own: F64_3D
     payer_cost_own: F64_2D
     cut_own: F64_2D
@@ -172,6 +175,7 @@ def iteration_buffers(
         initial_state=np.ascontiguousarray(layout.initial, np.float64),
         pass_own=np.zeros((own, pass_words)),
         pass_all=np.zeros((passes, pass_words)),
+        discount_own=np.ones(own),
         component_cost_own=np.zeros((own, stages, len(component_names()))),
         payer_cost_own=np.zeros((own, int(arrays.cost_payer.max(initial=-1)) + 1)),
         cut_own=np.zeros((own, cut_words)),

@@ -241,7 +241,8 @@ def iterate(comm, study, iteration):
     for timer in range(len(buffers.elapsed_ns)):
         buffers.elapsed_ns[timer] = 0
     start = monotonic_ns()
-    run_phase(PHASE_FORWARD, study, first_pass, no_stage)
+    for stage in range(len(graph.stage_start) - 1):
+        run_phase(PHASE_FORWARD, study, first_pass, stage)
     buffers.elapsed_ns[FORWARD_NS] = monotonic_ns() - start
 
     status = _gather_passes(comm, buffers)

@@ -13,9 +13,10 @@ from below) and slopes pi_w at x and the weights mu_w of the risk measure:
 
 (minus the penalty of the measure, where it has one).
 
-A worker is a thread of a ``prange`` with an LP workspace of its own. Workers take passes from a shared
-counter; what they compute depends on the pass alone, and sums run over openings in order, so neither the
-number of threads nor their timing changes a bit of the result.
+Both go stage by stage: a rank solves all its passes at a stage before the next, so that a worker has only the
+LPs of one stage loaded. A worker is a thread of a ``prange`` with an LP workspace of its own. Workers take
+passes from a shared counter; what they compute depends on the pass alone, and sums run over openings in
+order, so neither the number of threads nor their timing changes a bit of the result.
 """
 
 # Kernels are typed by Numba when they are compiled, not by annotations.
@@ -116,46 +117,51 @@ def makes_cut(buffers, stage, forward_pass):
 
 
 @inner_kernel
-def _simulate(lp, graph, pool, work, basis, buffers, first_pass, worker, own_pass):
-    """Simulate one pass through all stages; its cost is NaN if an LP could not be solved."""
+def _simulate(lp, graph, pool, work, basis, buffers, first_pass, stage, worker, own_pass):
+    """Take one pass through a stage; its cost is NaN if an LP could not be solved."""
     stages = len(graph.stage_start) - 1
-    state = buffers.start_own[own_pass]
+    record = buffers.pass_own[own_pass]
     payers = buffers.payer_cost_own[own_pass]
-    payers[:] = 0.0
-    total = 0.0
-    cumulative_discount = 1.0
-    for stage in range(stages):
-        node = buffers.node_all[first_pass + own_pass, stage]
-        noise = buffers.noise_own[own_pass, stage]
-        status = solve_one(lp, pool, work, basis, worker, node, own_pass, noise, state)
-        if status != OK:
-            opening = buffers.opening_all[first_pass + own_pass, stage]
-            _record_failure(buffers, own_pass, status, node, opening, PHASE_FORWARD)
-            buffers.pass_own[own_pass, PASS_COST] = np.nan
-            return
-        stage_cost = objective(lp, work, worker, node)
-        future = future_cost(lp, work, worker, node)
-        components = buffers.component_cost_own[own_pass, stage]
-        components[:] = 0.0
-        split_cost(lp, work, worker, node, cumulative_discount, components, payers)
-        # After the last stage the future cost of the boundary cuts is counted nowhere else.
-        if stage < stages - 1:
-            stage_cost -= future
-        else:
-            components[len(components) - 1] = cumulative_discount * future
-        buffers.pass_own[own_pass, PASS_STAGE_COSTS + stage] = stage_cost
-        total += cumulative_discount * stage_cost
-        cumulative_discount *= lp.discount[node]
-        state = outgoing_of(buffers.pass_own, stages, len(state), own_pass, stage)
-        outgoing_state(lp, work, worker, node, state)
-    buffers.pass_own[own_pass, PASS_COST] = total
+    if stage == 0:
+        record[PASS_COST] = 0.0
+        buffers.discount_own[own_pass] = 1.0
+        payers[:] = 0.0
+        state = buffers.start_own[own_pass]
+    else:
+        state = outgoing_of(buffers.pass_own, stages, len(buffers.initial_state), own_pass, stage - 1)
+    if np.isnan(record[PASS_COST]):
+        return
+    node = buffers.node_all[first_pass + own_pass, stage]
+    noise = buffers.noise_own[own_pass, stage]
+    status = solve_one(lp, pool, work, basis, worker, node, own_pass, noise, state)
+    if status != OK:
+        opening = buffers.opening_all[first_pass + own_pass, stage]
+        _record_failure(buffers, own_pass, status, node, opening, PHASE_FORWARD)
+        record[PASS_COST] = np.nan
+        return
+    stage_cost = objective(lp, work, worker, node)
+    future = future_cost(lp, work, worker, node)
+    components = buffers.component_cost_own[own_pass, stage]
+    components[:] = 0.0
+    discount = buffers.discount_own[own_pass]
+    split_cost(lp, work, worker, node, discount, components, payers)
+    # After the last stage nobody else counts what boundary cuts say of the future.
+    if stage < stages - 1:
+        stage_cost -= future
+    else:
+        components[len(components) - 1] = discount * future
+    record[PASS_STAGE_COSTS + stage] = stage_cost
+    record[PASS_COST] += discount * stage_cost
+    buffers.discount_own[own_pass] = discount * lp.discount[node]
+    outgoing_state(lp, work, worker, node, outgoing_of(buffers.pass_own, stages, len(state), own_pass, stage))
 
 
 @inner_kernel
-def _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, worker):
+def _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, worker):
+    """Take this rank's passes through ``stage``."""
     own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
     while own_pass < len(buffers.pass_own):
-        _simulate(lp, graph, pool, work, basis, buffers, first_pass, worker, own_pass)
+        _simulate(lp, graph, pool, work, basis, buffers, first_pass, stage, worker, own_pass)
         own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
 
 
@@ -282,7 +288,7 @@ def _root_value(lp, graph, pool, work, basis, buffers):
 def run_worker(phase, lp, graph, pool, work, basis, buffers, first_pass, stage, worker):
     """Take part in a phase as one worker; see :func:`cobre.sddp.kernel.phases.run_phase`."""
     if phase == PHASE_FORWARD:
-        _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, worker)
+        _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, worker)
     elif phase == PHASE_BACKWARD:
         _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, worker)
     elif worker == 0:

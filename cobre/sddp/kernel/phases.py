@@ -73,10 +73,10 @@ def bind_phases() -> Any:
 def run_phase(phase, study, first_pass, stage):
     """Run one phase of an iteration over this rank's passes, one worker a thread.
 
-    ``study`` are the addresses of its structs. ``PHASE_FORWARD`` fills ``pass_own``; ``PHASE_BACKWARD``
-    intercepts and slopes of ``cut_own`` at the trial points of ``stage``; ``PHASE_LOWER_BOUND`` the lower
-    bound in ``outcome`` (one worker). What fails is in ``failure``. One function serves all phases, because
-    each parallel loop costs seconds of compilation.
+    ``study`` are the addresses of its structs. ``PHASE_FORWARD`` fills ``pass_own`` at ``stage``;
+    ``PHASE_BACKWARD`` intercepts and slopes of ``cut_own`` at the trial points of ``stage``;
+    ``PHASE_LOWER_BOUND`` the lower bound in ``outcome`` (one worker). What fails is in ``failure``. One
+    function serves all phases, because each parallel loop costs seconds of compilation.
     """
     _call_by_name(
         phase,
