@@ -36,6 +36,7 @@ from cobre.comm.regions import HeapRegion, LocalGroup, SharedRegion
 from cobre.comm.status import COLLECTIVE_FAILED, INVALID_COMMUNICATOR, OK, error_from_status
 from cobre.errors import Problem, ValidationError
 from cobre.native import compile_for, function_over
+from cobre.native.guard import ready_marker
 
 Integers = Sequence[int] | NDArray[np.integer[Any]]
 
@@ -82,6 +83,29 @@ def entries_over(kernel_class: Any) -> Entries:
     """Return the entries of a kernel, given by its jitclass."""
     templates = (_allgatherv, _allreduce, _broadcast, _barrier, _gather_shared)
     return Entries(*(function_over(template, kernel_class) for template in templates))
+
+
+def compile_gather(kernel_class: Any, backend: str, arguments: tuple[Any, ...]) -> None:
+    """Compile the gather of float64 for a backend if no process of this machine has; load nothing.
+
+    For a rank that is about to wait for others, which have something else to compile meanwhile.
+
+    Parameters
+    ----------
+    arguments
+        What the jitclass is made of, or arrays of the same types.
+    """
+    entry = entries_over(kernel_class).allgatherv
+    numbers, counts = np.zeros(1), np.zeros(1, np.int64)
+    tag = _tag(backend, entry, [numbers])
+    if not numba.config.DISABLE_JIT and not ready_marker(tag).exists():
+        compile_for(entry, tag, arguments, numbers, numbers, counts, counts)
+
+
+def _tag(backend: str, entry: Any, arrays: Sequence[NDArray[Any]]) -> str:
+    # counts and displacements have a fixed type: the first array and its mode identify the variant
+    kinds = [f"-{array.dtype.name}-{'rw' if array.flags.writeable else 'ro'}" for array in arrays[:1]]
+    return f"comm-{backend}{entry.__name__}{''.join(kinds)}"
 
 
 _living: weakref.WeakSet[KernelCommunicator] = weakref.WeakSet()
@@ -325,10 +349,7 @@ class KernelCommunicator(Communicator):
         variant = (entry, *((a.dtype.name, a.flags.writeable) for a in arrays))
         if variant in self._compiled:
             return
-        # counts and displacements have a fixed type: the first array and its mode identify the variant
-        kinds = [f"-{a.dtype.name}-{'rw' if a.flags.writeable else 'ro'}" for a in arrays[:1]]
-        tag = f"comm-{self.backend_name}{entry.__name__}{''.join(kinds)}"
-        compile_for(entry, tag, self._arguments, *arguments)
+        compile_for(entry, _tag(self.backend_name, entry, arrays), self._arguments, *arguments)
         self._compiled.add(variant)
 
     def _raise(self, status: int) -> NoReturn:

@@ -68,7 +68,7 @@ def compile_guard(tag: str) -> Iterator[None]:
     if marker.exists():
         yield
         return
-    with _in_process, _file_lock(marker.parent / ".lock", marker):
+    with _in_process, _file_lock(marker.parent / f".lock-{tag}", marker):
         yield
         marker.touch(mode=0o600)
 

@@ -19,7 +19,8 @@ from cobre.lp.highs import INFINITE
 from cobre.sddp.kernel import buffers as fields
 from cobre.sddp.kernel.buffers import IterationBuffers
 from cobre.sddp.kernel.graph import GraphArrays
-from cobre.sddp.kernel.iteration import BAD_RECORD, COMMUNICATION_FAILED, ITERATION_FAILED
+from cobre.sddp.kernel.iteration import COMMUNICATION_FAILED
+from cobre.sddp.kernel.records import BAD_RECORD, ITERATION_FAILED
 from cobre.sddp.ranks.agreement import raise_together
 
 FloatArray = NDArray[np.float64]

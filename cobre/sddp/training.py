@@ -42,7 +42,7 @@ from cobre.sddp.failure import raise_failure
 from cobre.sddp.kernel import buffers as fields
 from cobre.sddp.kernel.draws import draw_passes, draw_points
 from cobre.sddp.kernel.graph import graph_arrays
-from cobre.sddp.kernel.iteration import ITERATION_FAILED, ITERATION_OK
+from cobre.sddp.kernel.records import ITERATION_FAILED, ITERATION_OK
 from cobre.sddp.kernel.structs import study_structs
 from cobre.sddp.plan import TrainingPlan
 from cobre.sddp.progress import IterationRecord, TrainingResult
@@ -121,11 +121,21 @@ class _Session:
             self.lower_bound_note = FOREIGN_CUTS
         if self.storage.resume_from is not None:
             require_same_study(comm, self.pool.num_cuts, self.pool.intercept, self.pool.active)
-        with compile_guard(f"train-{comm.backend}-{self.entry.__name__}"):
+        # The first rank of a host has compiled most of what its collectives are made of; the others load.
+        first = any(comm.rank == host.ranks[0] for host in comm.topology().hosts)
+        with failing_together(comm):
+            if first:
+                self._compile()
+        if not first:
+            self._compile()
+        self.compile_time_ms = (time.perf_counter() - self.began) * 1e3
+
+    def _compile(self) -> None:
+        """Compile the kernels of an iteration, or load them."""
+        with compile_guard(f"train-{self.comm.backend}-{self.entry.__name__}"):
             self._draw(0)
             self.entry.compile(tuple(numba.typeof(argument) for argument in self._arguments(0)))
             self.selector.compile()
-        self.compile_time_ms = (time.perf_counter() - self.began) * 1e3
 
     def _build(self) -> None:
         """Make the study's numbers, the same on all ranks."""

@@ -34,7 +34,7 @@ from cobre.comm.contract import HostRanks, Topology
 from cobre.comm.descriptors import require_descriptors
 from cobre.comm.environment import slurm_info
 from cobre.comm.errors import InitializationFailed
-from cobre.comm.owner import KernelCommunicator, exit_code
+from cobre.comm.owner import KernelCommunicator, compile_gather, exit_code
 from cobre.comm.status import CLOSE, COLLECTIVE_FAILED, PENDING, error_from_status, new_detail
 from cobre.comm.tcp import engine
 from cobre.comm.tcp.alarm import BLAMED, FAIL, REASON, STOP, THIRD
@@ -161,6 +161,9 @@ def _meet(config: TcpConfig) -> Party:
         require_descriptors(BACKEND, connections, f"rank 0 of {config.size} ranks")
         listener = open_listener(config)  # first, so that the others find the port while this rank compiles
         try:
+            # while the others compile the watcher, which this rank then loads
+            words = np.zeros(1, np.int64)
+            compile_gather(TcpKernel, BACKEND, (words, np.zeros(1, np.uint8), words, new_detail()))
             compile_watcher()
         except BaseException:
             listener.close()

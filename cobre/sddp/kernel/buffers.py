@@ -30,6 +30,8 @@ FAILURE_FIELDS = 4
 PHASE_FORWARD = np.int64(0)
 PHASE_BACKWARD = np.int64(1)
 PHASE_LOWER_BOUND = np.int64(2)
+PHASE_JUDGE = np.int64(3)
+PHASE_INSERT = np.int64(4)
 
 # Positions in IterationBuffers.outcome.
 LOWER_BOUND = 0

@@ -18,14 +18,23 @@ from numba import cfunc, njit, prange, types
 
 from cobre.lp.arrays import BasisStruct, LpStruct, PoolStruct, WorkspaceStruct
 from cobre.native import bind_address, compile_guard, inner_kernel, struct_at
-from cobre.sddp.kernel.buffers import BuffersStruct
+from cobre.sddp.kernel.buffers import PHASE_BACKWARD, PHASE_FORWARD, PHASE_INSERT, PHASE_JUDGE, BuffersStruct
 from cobre.sddp.kernel.graph import GraphStruct
 from cobre.sddp.kernel.passes import run_worker
+from cobre.sddp.kernel.records import (
+    ITERATION_OK,
+    insert_cuts,
+    judge_passes,
+    number_cuts,
+    place_cuts,
+    place_passes,
+    write_headers,
+)
 from cobre.sddp.kernel.structs import BASIS, BUFFERS, GRAPH, LP, POOL, WORKSPACE
 from cobre.sddp.ranks.threads import launch_threads
 
 _SYMBOL = "cobre_run_phase"
-_SIGNATURE = types.void(types.int64, *[types.intp] * 6, types.int64, types.int64)
+_SIGNATURE = types.int64(types.int64, *[types.intp] * 6, types.int64, types.int64, types.int64)
 _call_by_name = types.ExternalFunction(_SYMBOL, _SIGNATURE)
 
 
@@ -36,18 +45,25 @@ def _in_parallel(phase, lp, graph, pool, work, basis, buffers, first_pass, stage
         run_worker(phase, lp, graph, pool, work, basis, buffers, first_pass, stage, np.int64(worker))
 
 
-def _entry(phase, lp, graph, pool, work, basis, buffers, first_pass, stage):
-    _in_parallel(
-        phase,
-        struct_at(LpStruct, lp),
-        struct_at(GraphStruct, graph),
-        struct_at(PoolStruct, pool),
-        struct_at(WorkspaceStruct, work),
-        struct_at(BasisStruct, basis),
-        struct_at(BuffersStruct, buffers),
-        first_pass,
-        stage,
-    )
+def _entry(phase, lp, graph, pool, work, basis, buffers, first_pass, stage, iteration):
+    lps = struct_at(LpStruct, lp)
+    nodes = struct_at(GraphStruct, graph)
+    cuts = struct_at(PoolStruct, pool)
+    records = struct_at(BuffersStruct, buffers)
+    if phase == PHASE_JUDGE:
+        return judge_passes(nodes, records)
+    if phase == PHASE_INSERT:
+        return insert_cuts(nodes, cuts, records, stage, iteration)
+    if phase == PHASE_BACKWARD:
+        number_cuts(records, stage)
+    workspace, bases = struct_at(WorkspaceStruct, work), struct_at(BasisStruct, basis)
+    _in_parallel(phase, lps, nodes, cuts, workspace, bases, records, first_pass, stage)
+    if phase == PHASE_BACKWARD:
+        write_headers(records, stage, iteration, first_pass)
+        place_cuts(nodes, cuts, records, stage)
+    elif phase == PHASE_FORWARD:
+        place_passes(records)
+    return ITERATION_OK
 
 
 @functools.cache
@@ -70,15 +86,16 @@ def bind_phases() -> Any:
 
 
 @inner_kernel
-def run_phase(phase, study, first_pass, stage):
-    """Run one phase of an iteration over this rank's passes, one worker a thread.
+def run_phase(phase, study, first_pass, stage, iteration):
+    """Run one phase of an iteration on this rank; a status of :mod:`cobre.sddp.kernel.records`.
 
-    ``study`` are the addresses of its structs. ``PHASE_FORWARD`` fills ``pass_own`` at ``stage``;
-    ``PHASE_BACKWARD`` intercepts and slopes of ``cut_own`` at the trial points of ``stage``;
-    ``PHASE_LOWER_BOUND`` the lower bound in ``outcome`` (one worker). What fails is in ``failure``. One
-    function serves all phases, because each parallel loop costs seconds of compilation.
+    ``study`` are the addresses of its structs. Spread over threads, with what fails in ``failure``:
+    ``PHASE_FORWARD`` fills ``pass_own`` at ``stage``; ``PHASE_BACKWARD`` makes the records ``cut_own`` of the
+    trial points of ``stage``; ``PHASE_LOWER_BOUND`` the lower bound in ``outcome`` (one worker). In this
+    thread: ``PHASE_JUDGE`` takes the records of all passes, ``PHASE_INSERT`` those of the cuts of ``stage``.
+    One function serves all phases, because each parallel loop costs seconds of compilation.
     """
-    _call_by_name(
+    return _call_by_name(
         phase,
         study[LP],
         study[GRAPH],
@@ -88,4 +105,5 @@ def run_phase(phase, study, first_pass, stage):
         study[BUFFERS],
         first_pass,
         stage,
+        iteration,
     )

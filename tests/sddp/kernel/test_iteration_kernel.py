@@ -23,13 +23,13 @@ from cobre.sddp import train
 from cobre.sddp.entry import iterate
 from cobre.sddp.kernel.buffers import UPPER_BOUND, UPPER_BOUND_STD, iteration_buffers
 from cobre.sddp.kernel.graph import graph_arrays
-from cobre.sddp.kernel.iteration import (
+from cobre.sddp.kernel.records import (
     BAD_RECORD,
     ITERATION_FAILED,
     ITERATION_OK,
-    _number_cuts,
     _upper_bound,
     insert_cuts,
+    number_cuts,
 )
 
 REPORT = """
@@ -155,7 +155,7 @@ def test_passes_that_share_a_trial_point_send_one_record():
 
 @njit
 def _number_and_insert(graph, pool, buffers):
-    _number_cuts(buffers, 0)
+    number_cuts(buffers, 0)
     return insert_cuts(graph, pool, buffers, 0, 1)
 
 
