@@ -101,3 +101,12 @@ def test_tables_of_a_page_are_whole(page):
             assert re.fullmatch(r"[|: -]+", rows[1]), rows[0]
             widths = [row.replace(r"\|", "").count("|") for row in rows]
             assert len(set(widths)) == 1, rows[widths.index(next(w for w in widths if w != widths[0]))]
+
+
+def test_benchmarks_can_be_imported():
+    names = sorted(path.stem for path in (ROOT / "asv_benchmarks/benchmarks").glob("[a-z]*.py"))
+    code = "; ".join(f"import benchmarks.{name}" for name in names)
+    finished = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT / "asv_benchmarks", capture_output=True, text=True, timeout=120
+    )
+    assert finished.returncode == 0, finished.stderr

@@ -6,9 +6,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "case"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from large_case import write_large
+from builders.large_case import write_large
 
 from .common import run_python
 
