@@ -49,8 +49,8 @@ class AssembledLp:
     def unbounded_rewards(self) -> list[str]:
         """Return the names of columns that could lower the cost without end."""
         best = np.where(self.cost > 0.0, self.col_lower, self.col_upper)
-        names = self.index.col_names
-        return [names[place] for place in np.flatnonzero((self.cost != 0.0) & ~np.isfinite(best))]
+        unbounded = np.flatnonzero((self.cost != 0.0) & ~np.isfinite(best))
+        return [self.index.col_names[place] for place in unbounded]
 
 
 class LpAssembly:

@@ -228,18 +228,19 @@ def require_representable(template: StageTemplate) -> None:
             f"coefficient in {template.row_names[row]}",
             float(template.matrix_value[entries[0]] / template.row_scale[row] / template.col_scale[column]),
         )
-    names = (template.col_names, template.row_names)
-    for what, values, of, infinite in (
-        ("cost", template.cost, 0, False),
-        ("lower limit", template.col_lower, 0, True),
-        ("upper limit", template.col_upper, 0, True),
-        ("lower limit", template.row_lower, 1, True),
-        ("upper limit", template.row_upper, 1, True),
-        ("right-hand side", largest_right_hand_sides(template), 1, False),
+    for what, values, of_column, infinite in (
+        ("cost", template.cost, True, False),
+        ("lower limit", template.col_lower, True, True),
+        ("upper limit", template.col_upper, True, True),
+        ("lower limit", template.row_lower, False, True),
+        ("upper limit", template.row_upper, False, True),
+        ("right-hand side", largest_right_hand_sides(template), False, False),
     ):
         wrong = np.flatnonzero(~(np.abs(values) < INFINITE) & ~(np.isinf(values) & infinite))
         if len(wrong):
-            raise _not_representable(template, names[of][wrong[0]], what, float(values[wrong[0]]))
+            # Only now: names of all columns and rows take more room than the numbers.
+            names = template.col_names if of_column else template.row_names
+            raise _not_representable(template, names[wrong[0]], what, float(values[wrong[0]]))
 
 
 def _not_representable(template: StageTemplate, entity: str, field: str, value: float) -> ValidationError:
