@@ -200,7 +200,7 @@ class _Session:
                 self.pool.intercept[node, : len(intercepts)] = intercepts
                 self.pool.slope[node, : len(intercepts)] = slopes
                 self.pool.num_cuts[node] = len(intercepts)
-        self.work = lp_arrays.lp_workspace(self.lp, handles, capacity, passes, self.pool.added_per_round)
+        self.work = lp_arrays.lp_workspace(self.lp, handles, capacity, self.pool.added_per_round)
         self.buffers = fields.iteration_buffers(
             self.lp,
             self.graph,

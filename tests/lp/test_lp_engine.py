@@ -52,20 +52,21 @@ class Engine:
 
     CAPACITY = 8
 
-    def __init__(self, resources: ExitStack, scaled: bool, cost_scale: float | None = None) -> None:
+    def __init__(
+        self, resources: ExitStack, scaled: bool, cost_scale: float | None = None, objects: int = 3
+    ) -> None:
         case = cascade_study(hydros=5, thermals=6, stages=3, openings=6, seed=3)
         self.templates = build_templates(case, build_opening_tree(case))
         if cost_scale is not None:
             self.templates = tuple(in_unit(template, cost_scale) for template in self.templates)
         solved, _ = scale_templates(self.templates, beyond=0.0 if scaled else np.inf)
-        self.lp = lp_arrays.lp_arrays(solved)
-        handles = np.zeros((2, 3), np.intp)
-        for worker in range(2):
-            for stage, template in enumerate(solved):
-                handles[worker, stage] = resources.enter_context(HighsModel(template)).handle
+        self.lp = lp_arrays.lp_arrays(solved, np.arange(3) % objects)
+        handles = np.zeros((2, objects), np.intp)
+        for place in np.ndindex(handles.shape):
+            handles[place] = resources.enter_context(HighsModel(None)).handle
         states = len(case.hydros)
         self.pool = lp_arrays.cut_pool(3, self.CAPACITY, states)
-        self.work = lp_arrays.lp_workspace(self.lp, handles, self.CAPACITY, batch=2)
+        self.work = lp_arrays.lp_workspace(self.lp, handles, self.CAPACITY, cut_entries=2 * (states + 1))
         self.basis = lp_arrays.basis_store(self.lp, 3, self.CAPACITY)
         self.state = np.linspace(40.0, 250.0, states)
 
@@ -96,6 +97,22 @@ class Engine:
 def engine(request):
     with ExitStack() as resources:
         yield Engine(resources, request.param)
+
+
+def test_an_object_that_serves_all_nodes_gives_the_same_bits():
+    with ExitStack() as resources:
+        answers = []
+        for objects in (3, 1):
+            engine = Engine(resources, scaled=False, objects=objects)
+            answers.append([])
+            for turn in range(3):
+                for stage in (0, 1, 2, 1):
+                    answers[-1].extend(engine.solve_openings(stage=stage, own_pass=turn))
+                engine.add_cuts(0, 2, seed=turn)
+                engine.add_cuts(1, 2, seed=3 + turn)
+        for one_each, shared in zip(*answers, strict=True):
+            np.testing.assert_array_equal(one_each, shared)
+        assert engine.work.loaded.tolist() == [[1], [-1]]
 
 
 def test_scaling_changes_neither_values_nor_slopes():

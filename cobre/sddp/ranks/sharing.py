@@ -13,7 +13,10 @@ from cobre.errors import Problem
 from cobre.lp.arrays import CutPool, LpArrays, cut_pool
 from cobre.sddp.ranks.agreement import largest
 
-_SHARED_PARTS = ("opening_value", "fixed_rhs", "noise_value", "state_value", "psi_value", "cost_value")
+_SHARED_PARTS = (
+    *("matrix_value", "cost", "col_lower", "col_upper", "row_lower", "row_upper"),
+    *("opening_value", "fixed_rhs", "noise_value", "state_value", "psi_value", "cost_value"),
+)
 _ROLLUP = Path("/proc/self/smaps_rollup")
 _STATUS = Path("/proc/self/status")
 _KIB = 1024
