@@ -10,12 +10,13 @@ from cobre.native.cache import cache_directory, install_cache_locator
 from cobre.native.clock import monotonic_ns
 from cobre.native.generic import function_over
 from cobre.native.guard import compile_for, compile_guard, kernel_cache_stats
-from cobre.native.jitclass import array_struct, keep_struct, release_struct, stable_jitclass, struct_at
-from cobre.native.kernels import inner_kernel
+from cobre.native.jitclass import HeldStruct, array_struct, stable_jitclass, struct_at
+from cobre.native.kernels import engine_kernel, inner_kernel
 from cobre.native.stamp import package_stamp
 from cobre.native.symbols import bind_address, bind_library, c_string
 
 __all__ = [
+    "HeldStruct",
     "array_struct",
     "atomic_fetch_add",
     "bind_address",
@@ -24,13 +25,12 @@ __all__ = [
     "cache_directory",
     "compile_for",
     "compile_guard",
+    "engine_kernel",
     "function_over",
     "inner_kernel",
-    "keep_struct",
     "kernel_cache_stats",
     "monotonic_ns",
     "package_stamp",
-    "release_struct",
     "stable_jitclass",
     "struct_at",
 ]

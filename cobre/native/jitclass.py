@@ -18,7 +18,9 @@ from types import ModuleType
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numba
+import numpy as np
 from numba import types
+from numba.core import cgutils
 from numba.experimental.jitclass.base import ClassBuilder, register_class_type
 from numba.extending import intrinsic
 
@@ -90,51 +92,62 @@ def array_struct(tuple_class: type) -> Any:
     return cls if numba.config.DISABLE_JIT else _register(cls, fields, [source])
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def keep_struct(typing_context: Any, struct: Any) -> Any:
-    """Return where a struct lies, for :func:`struct_at`; it lives until :func:`release_struct`."""
+class HeldStruct:
+    """A struct of a class of :func:`array_struct` in memory of Python's, made without compiling anything.
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        context.nrt.incref(builder, signature.args[0], arguments[0])
-        instance = context.make_helper(builder, signature.args[0], value=arguments[0])
-        return builder.ptrtoint(instance.meminfo, context.get_value_type(types.intp))
+    It holds its arrays; :func:`struct_at` finds it at ``address`` as long as this object lives.
 
-    return types.intp(struct), generate
+    Parameters
+    ----------
+    struct_class
+        What :func:`array_struct` returned.
+    arrays
+        The tuple.
+
+    Raises
+    ------
+    TypeError
+        When a field is not of the type that the struct has for it.
+    """
+
+    def __init__(self, struct_class: Any, arrays: Any) -> None:
+        self.arrays = arrays
+        words: list[int] = []
+        for name, field_type in struct_class.class_type.struct.items():
+            value = getattr(arrays, name)
+            if isinstance(field_type, types.Array):
+                found = numba.typeof(value)
+                if found != field_type:
+                    raise TypeError(f"field {name!r} is {found}, not {field_type}")
+                # As Numba lays arrays out: two owners (none), size, item size, data, shape, strides.
+                words += [0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides]
+            else:
+                words.append(
+                    int(np.float64(value).view(np.int64)) if field_type is types.float64 else int(value)
+                )
+        self._memory = np.array(words, np.int64)
+
+    @property
+    def address(self) -> int:
+        """Where the struct lies."""
+        return int(self._memory.ctypes.data)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def struct_at(typing_context: Any, struct_class: Any, address: Any) -> Any:
-    """Return the struct of a class of :func:`array_struct` at an address from :func:`keep_struct`."""
+    """Return the struct of a class of :func:`array_struct` at the address of a :class:`HeldStruct`.
+
+    Neither it nor its arrays have an owner that nopython code knows: references are not counted.
+    """
     instance_type = struct_class.instance_type
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        instance = _instance_at(context, builder, instance_type, arguments[1])
-        context.nrt.incref(builder, instance_type, instance)
-        return instance
+        instance = context.make_helper(builder, instance_type)
+        instance.meminfo = cgutils.get_null_value(instance.meminfo.type)
+        instance.data = builder.inttoptr(arguments[1], instance.data.type)
+        return instance._getvalue()
 
     return instance_type(struct_class, types.intp), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def release_struct(typing_context: Any, struct_class: Any, address: Any) -> Any:
-    """Undo :func:`keep_struct`; arrays that only the struct held are freed."""
-    instance_type = struct_class.instance_type
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        context.nrt.decref(
-            builder, instance_type, _instance_at(context, builder, instance_type, arguments[1])
-        )
-        return context.get_dummy_value()
-
-    return types.none(struct_class, types.intp), generate
-
-
-def _instance_at(context: Any, builder: Any, instance_type: Any, address: Any) -> Any:
-    instance = context.make_helper(builder, instance_type)
-    instance.meminfo = builder.inttoptr(address, instance.meminfo.type)
-    data = context.nrt.meminfo_data(builder, instance.meminfo)
-    instance.data = builder.bitcast(data, instance.data.type)
-    return instance._getvalue()
 
 
 def _field_type(name: str, hint: Any) -> Any:

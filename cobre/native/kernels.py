@@ -31,6 +31,23 @@ def inner_kernel(function: _Function) -> _Function:
     return compiled
 
 
+def engine_kernel(function: _Function) -> _Function:
+    """Compile a function that only kernels call, like ``inner_kernel``, that neither raises nor allocates.
+
+    Divisions by 0 give what IEEE 754 says. Without a memory manager no reference counts are kept: a kernel
+    borrows its arrays, and one that would allocate does not compile.
+    """
+    compiled: _Function = njit(
+        nogil=True,
+        error_model="numpy",
+        _nrt=False,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        pipeline_class=_InnerCompiler,
+    )(function)
+    return compiled
+
+
 class _InnerCompiler(Compiler):  # type: ignore[misc]
     """Numba's compiler, into a library that is only linked into others."""
 

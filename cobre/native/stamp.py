@@ -32,7 +32,9 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 _MEMBERS = re.compile(r"\bin members_of\(")
-_IN_KERNELS = re.compile(r"\b(?:numba|llvmlite|inner_kernel|array_struct|NamedTuple|IntEnum|IntFlag)\b")
+_IN_KERNELS = re.compile(
+    r"\b(?:numba|llvmlite|inner_kernel|engine_kernel|array_struct|NamedTuple|IntEnum|IntFlag)\b"
+)
 
 
 def digest_of_files(files: dict[str, Path]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numba import int64, njit, types
 
-from cobre.native import array_struct, keep_struct, release_struct, stable_jitclass, struct_at
+from cobre.native import HeldStruct, array_struct, stable_jitclass, struct_at
 from cobre.native.jitclass import _digest, _source
 
 CLASS = """
@@ -159,28 +159,25 @@ def test_a_module_without_source_is_refused():
 
 
 @njit
-def _keep(pair):
-    return keep_struct(PairStruct(pair))
+def _sum_at(address):
+    pair = struct_at(PairStruct, address)
+    return pair.values[0] * pair.scale + pair.values[len(pair.values) - 1] + pair.shift
 
 
-@njit
-def _first_at(address):
-    return struct_at(PairStruct, address).values[0]
-
-
-@njit
-def _release(address):
-    release_struct(PairStruct, address)
-
-
-def test_a_kept_struct_holds_its_arrays_until_it_is_released():
+def test_a_held_struct_is_found_by_its_address_and_holds_its_arrays():
     pair = Pair(np.array([5.0, 2.0]), 10.0, 3)
-    counts = [sys.getrefcount(pair.values)]  # not in an assertion, which holds what it looks at
-    address = _keep(pair)
-    counts.append(sys.getrefcount(pair.values))
-    values = _first_at(address), _first_at(address)
-    counts.append(sys.getrefcount(pair.values))
-    _release(address)
-    counts.append(sys.getrefcount(pair.values))
-    assert values == (5.0, 5.0)
-    assert [count - counts[0] for count in counts] == [0, 1, 1, 0]
+    counts = [sys.getrefcount(pair)]  # not in an assertion, which holds what it looks at
+    held = HeldStruct(PairStruct, pair)
+    counts.append(sys.getrefcount(pair))
+    assert _sum_at(held.address) == _sum_at(held.address) == 55.0
+    pair.values[1] = 4.0
+    assert _sum_at(held.address) == 57.0
+    del held
+    counts.append(sys.getrefcount(pair))
+    assert [count - counts[0] for count in counts] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("values", [np.array([1, 2]), np.ones((2, 2)), np.ones(4)[::2]])
+def test_a_held_struct_takes_no_arrays_of_other_types(values):
+    with pytest.raises(TypeError, match="field 'values' is array"):
+        HeldStruct(PairStruct, Pair(values, 10.0, 3))
