@@ -36,6 +36,8 @@ Handles = Annotated[NDArray[np.intp], types.intp[:, ::1]]
 LP_SOLVES = 0
 LP_RETRIES = 1
 SIMPLEX_ITERATIONS = 2
+LP_FALLBACKS = 3
+LP_SOLVES_OWN = 4
 _COUNTERS = 8
 
 # Fields of a cut record, 24 + 8n bytes as float64 so that every field is aligned (TRN-04):
@@ -201,6 +203,7 @@ class LpWorkspace(NamedTuple):
     violation: F64_2D
     rhs: F64_2D
     inflow: F64_2D
+    objective: F64_1D
     col_value: F64_2D
     col_dual: F64_2D
     row_value: F64_2D
@@ -383,6 +386,7 @@ def lp_workspace(
         violation=np.zeros((workers, added_per_round)),
         rhs=np.zeros((workers, int(arrays.num_dynamic.max()))),
         inflow=np.zeros((workers, arrays.truncated.shape[1])),
+        objective=np.zeros(workers),
         col_value=np.zeros((workers, cols)),
         col_dual=np.zeros((workers, cols)),
         row_value=np.zeros((workers, rows)),

@@ -1,4 +1,4 @@
-"""The HiGHS engine in nopython: all openings of one trial point, or one LP.
+"""The HiGHS engine in nopython.
 
 A worker loads the LP of a node when it gets there and then only changes right-hand sides and adds cuts; all
 trial points of a stage are solved before those of the next, so that a few HiGHS objects serve all nodes.
@@ -21,7 +21,6 @@ from cobre.lp.arrays import (
     LP_RETRIES,
     LP_SOLVES,
     SIMPLEX_ITERATIONS,
-    TRUNCATED_WITH_VALID_CUTS,
 )
 from cobre.lp.dual_bound import dual_correction, rounding_allowance
 from cobre.lp.highs import (
@@ -33,6 +32,7 @@ from cobre.lp.highs import (
     STATUS_OPTIMAL,
     symbols,
 )
+from cobre.lp.inflow_slopes import inflow_slope
 from cobre.native import c_string, inner_kernel
 
 OK = 0
@@ -63,6 +63,7 @@ _SOLVER = c_string("solver")
 _SIMPLEX_STRATEGY = c_string("simplex_strategy")
 _SCALE_STRATEGY = c_string("simplex_scale_strategy")
 _PRIMAL_TOLERANCE = c_string("primal_feasibility_tolerance")
+_ITERATION_LIMIT = c_string("simplex_iteration_limit")
 _ON = c_string("on")
 _OFF = c_string("off")
 _SIMPLEX = c_string("simplex")
@@ -75,6 +76,11 @@ _DUAL_SIMPLEX = 1
 _PRIMAL_SIMPLEX = 4
 _NO_SCALING = 0
 _EQUILIBRATION = 2
+_PIVOTS_PER_LINE = 20
+"""Simplex iterations for each row and column, besides ``_FEWEST_PIVOTS``, after which an LP is retried."""
+_FEWEST_PIVOTS = 10_000
+_ROUNDED = 1.0e-14
+"""Share of a cost that is rounding."""
 _NO_VERSION = -1
 """Of the cuts in an LP that has none yet."""
 _LOOSE_TOLERANCE = 1.0e-6
@@ -108,7 +114,8 @@ def _load(lp, work, worker, stage):
         lp.matrix_row[entry : entry + entries].ctypes,
         lp.matrix_value[entry : entry + entries].ctypes,
     )
-    if status < 0:
+    limit = np.int32(_PIVOTS_PER_LINE * (cols + rows) + _FEWEST_PIVOTS)
+    if status < 0 or _set_int_option(work.handle[worker, model], _ITERATION_LIMIT.ctypes, limit) < 0:
         return LP_REFUSED
     work.loaded[worker, model] = stage
     work.version[worker, model] = _NO_VERSION
@@ -212,9 +219,10 @@ def _is_loaded(lp, work, worker, stage, slot):
 def _add_violated_cuts(lp, pool, work, worker, stage):
     """Add the candidates that the last solution violates most; a status, and how many there were.
 
-    By violation, equal ones by slot.
+    By violation, equal ones by slot. Rows of HiGHS hold within a tolerance; cuts outside the LP get the same.
     """
     theta = work.col_value[worker, lp.theta_col[stage]] * lp.cost_scale
+    tolerance = pool.violation_tolerance + PRIMAL_TOLERANCE * lp.cost_scale + _ROUNDED * abs(theta)
     states = lp.state_col.shape[1]
     slots, violations = work.violated_cut[worker], work.violation[worker]
     found = 0
@@ -225,7 +233,7 @@ def _add_violated_cuts(lp, pool, work, worker, stage):
         for state in range(states):
             outgoing = work.col_value[worker, lp.state_col[stage, state]] * lp.state_scale[stage, state]
             violation += pool.record[stage, slot, CUT_SLOPES + state] * outgoing
-        if violation <= pool.violation_tolerance:
+        if violation <= tolerance:
             continue
         if found == pool.added_per_round and violation <= violations[found - 1]:
             continue
@@ -246,6 +254,12 @@ def _add_violated_cuts(lp, pool, work, worker, stage):
 
 
 @inner_kernel
+def forget_basis(lp, work, worker, stage):
+    """Have the LP solved from scratch; a status."""
+    return NOT_SOLVED if _clear_solver(work.handle[worker, lp.model[stage]]) < 0 else OK
+
+
+@inner_kernel
 def start_from_basis(lp, work, basis, worker, stage, own_pass):
     """Forget what this LP object knows and set the basis stored for (pass, stage), if there is one.
 
@@ -254,8 +268,9 @@ def start_from_basis(lp, work, basis, worker, stage, own_pass):
     Without a basis, or with one that is refused, the LP is solved from scratch.
     """
     handle = work.handle[worker, lp.model[stage]]
-    if _clear_solver(handle) < 0:
-        return NOT_SOLVED
+    status = forget_basis(lp, work, worker, stage)
+    if status != OK:
+        return status
     known = basis.num_rows[own_pass, stage]
     if known == 0:
         return OK
@@ -419,6 +434,7 @@ def solve_loaded(lp, work, worker, stage):
         work.row_value[worker].ctypes,
         work.row_dual[worker].ctypes,
     )
+    work.objective[worker] = _objective_value(handle)
     return OK if status >= 0 else NOT_SOLVED
 
 
@@ -435,16 +451,33 @@ def solve_with_cuts(lp, pool, work, worker, stage):
 
 
 @inner_kernel
+def prepare_from_scratch(lp, pool, work, worker, stage):
+    """Solve the LP without its cuts, and give it these again: a start where there is no basis; a status.
+
+    HiGHS has been seen to run for ever on large LPs with cuts that it started from nothing.
+    """
+    rows = work.cut_rows[worker, lp.model[stage]]
+    if rows == 0:
+        return OK
+    first, last = lp.num_rows[stage], lp.num_rows[stage] + rows - 1
+    if _delete_rows(work.handle[worker, lp.model[stage]], np.int32(first), np.int32(last)) < 0:
+        return CUTS_REFUSED
+    work.cut_rows[worker, lp.model[stage]] = 0
+    status = solve_loaded(lp, work, worker, stage)
+    return status if status != OK else _add_cut_rows(lp, pool, work, worker, stage, rows)
+
+
+@inner_kernel
 def objective(lp, work, worker, stage):
     """Objective of the last solve in $, future cost included."""
-    return _objective_value(work.handle[worker, lp.model[stage]]) * lp.cost_scale
+    return work.objective[worker] * lp.cost_scale
 
 
 @inner_kernel
 def objective_bound(lp, pool, work, worker, stage):
     """Lower bound of the optimal value last found, in $; with its duals it holds at every state."""
     correction = dual_correction(lp, pool, work, worker, stage) - rounding_allowance(lp, work, worker, stage)
-    return (_objective_value(work.handle[worker, lp.model[stage]]) + correction) * lp.cost_scale
+    return (work.objective[worker] + correction) * lp.cost_scale
 
 
 @inner_kernel
@@ -484,12 +517,6 @@ def outgoing_state(lp, work, worker, stage, out):
 def state_slope(lp, work, worker, stage, noise, out):
     """Write the slope of the last optimal value in the incoming state ($ per unit of state).
 
-    With the worth w of 1 m3/s more inflow, the optimal value is at least ``w z`` above a constant. Truncation
-    makes z = max(0, y) of the inflow y that past inflows and noise give. Tangent cuts take the slope w in y
-    all the same, which may lift them above the cost. Valid ones take, where y may lie on either side of 0,
-    the slope of a linear function of y that is nowhere above ``w max(0, y)``: for w < 0 the chord between
-    the ends of the range of y, otherwise the tangent of ``max(0, y)``.
-
     Parameters
     ----------
     noise
@@ -498,7 +525,8 @@ def state_slope(lp, work, worker, stage, noise, out):
     Returns
     -------
     float
-        How far a cut with this slope stays below the optimal value at the state itself, in $ (0 or negative).
+        How far a cut with this slope stays below the optimal value at the state itself, in $ (0 or negative),
+        see :mod:`cobre.lp.inflow_slopes`.
     """
     for component in range(len(out)):
         total = 0.0
@@ -513,79 +541,9 @@ def state_slope(lp, work, worker, stage, noise, out):
         worth = 0.0
         for entry in range(lp.noise_start[stage, hydro], lp.noise_start[stage, hydro + 1]):
             worth += lp.noise_value[entry] * work.row_dual[worker, lp.noise_row[entry]]
-        worth *= lp.cost_scale
-        slope = worth
-        if lp.truncated[stage, hydro] == TRUNCATED_WITH_VALID_CUTS:
-            inflow = work.inflow[worker, hydro]
-            least = min(inflow, noise[hydro] + lp.past_lower[stage, hydro])
-            most = max(inflow, noise[hydro] + lp.past_upper[stage, hydro])
-            if most <= 0.0:
-                slope = 0.0
-            elif least < 0.0 and worth < 0.0:
-                slope = worth * (most / (most - least))
-                shortfall += slope * (inflow - least) - worth * max(inflow, 0.0)
-            elif inflow < 0.0:
-                slope = 0.0
+        inflow = work.inflow[worker, hydro]
+        slope, missing = inflow_slope(lp, stage, hydro, worth * lp.cost_scale, inflow, noise[hydro])
+        shortfall += missing
         for entry in range(first, last):
             out[lp.psi_component[entry]] += slope * lp.psi_value[entry]
     return min(shortfall, 0.0)
-
-
-@inner_kernel
-def solve_one(lp, pool, work, basis, worker, stage, own_pass, noise, state):
-    """Solve one LP from the stored basis of (pass, stage), then store its basis there.
-
-    Parameters
-    ----------
-    noise
-        Values of the random entities, see :func:`set_right_hand_side`.
-    """
-    status = sync_cuts(lp, pool, work, worker, stage)
-    if status != OK:
-        return status
-    status = start_from_basis(lp, work, basis, worker, stage, own_pass)
-    if status == OK:
-        status = set_right_hand_side(lp, work, worker, stage, noise, state)
-    if status == OK:
-        status = solve_with_cuts(lp, pool, work, worker, stage)
-    if status == OK:
-        store_basis(lp, work, basis, worker, stage, own_pass)
-    return status
-
-
-@inner_kernel
-def solve_openings(lp, pool, work, basis, worker, stage, own_pass, state, values, cut_values, slopes):
-    """Solve all openings of one trial point, in order, each from where the one before it ended.
-
-    Parameters
-    ----------
-    state
-        Incoming state, float64[n].
-    values, cut_values, slopes
-        Out: of each opening a lower bound of the optimal value ($; the value itself unless tolerances are in
-        the way, see :mod:`cobre.lp.dual_bound`), the value and the slope in the state of a linear function
-        that is nowhere above it, float64[openings], float64[openings] and float64[openings, n]. Both values
-        are the same unless truncated inflow is in the way, see :func:`state_slope`.
-
-    Returns
-    -------
-    (status, opening)
-        The opening is the one that failed, or the number of openings.
-    """
-    status = sync_cuts(lp, pool, work, worker, stage)
-    if status != OK:
-        return status, 0
-    status = start_from_basis(lp, work, basis, worker, stage, own_pass)
-    if status != OK:
-        return status, 0
-    for opening in range(lp.num_openings[stage]):
-        noise = opening_noise(lp, stage, opening)
-        status = set_right_hand_side(lp, work, worker, stage, noise, state)
-        if status == OK:
-            status = solve_with_cuts(lp, pool, work, worker, stage)
-        if status != OK:
-            return status, opening
-        values[opening] = objective_bound(lp, pool, work, worker, stage)
-        shortfall = state_slope(lp, work, worker, stage, noise, slopes[opening])
-        cut_values[opening] = values[opening] + shortfall
-    return OK, lp.num_openings[stage]

@@ -1,4 +1,4 @@
-"""Where the C library of HiGHS is: the one that ``COBRE_HIGHS_LIB`` names, else highsbox, else highspy."""
+"""Where the C library of HiGHS is: what ``COBRE_HIGHS_LIB`` names, else highsbox, highspy, conda's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def open_library() -> ctypes.CDLL:
             "SolverFailure",
             "no HiGHS library with a C API was found" + "".join(f"; {reason}" for reason in reasons.values()),
             {"tried": list(reasons)},
-            f"install the package 'highsbox', or set {LIBRARY_VARIABLE} to a libhighs shared library",
+            f"install the package 'highsbox' (conda: highs), or set {LIBRARY_VARIABLE} to a libhighs library",
         )
     return library
 
@@ -77,4 +77,6 @@ def _installed() -> list[Path]:
         folder = Path(spy.origin).parent
         for pattern in ("libhighs.so*", "libhighs*.dylib", "_core*.so"):
             found.extend(sorted(folder.glob(pattern)))
-    return found
+    # The package highs of conda has the library beside Python's.
+    shared = Path(sys.prefix) / names.get(sys.platform, "lib/libhighs.so")
+    return [*found, shared] if shared.is_file() else found

@@ -83,6 +83,10 @@ class StageScaling:
             if after.ratio > BAD_RATIO
         )
 
+    def __repr__(self) -> str:
+        size = f"{self.num_rows} rows, {self.num_cols} columns, {self.num_nonzeros} nonzeros"
+        return f"StageScaling(stage {self.stage_id}: {size})"
+
 
 @dataclass(frozen=True)
 class ScalingReport:

@@ -22,8 +22,9 @@ def add_memory(stage: StageContext) -> IdArray:
     rows = lp.add_equations("hydro_inflow_memory", (labels,))
     lp.put(rows, outgoing, 1.0)
     carry, gain = lags.carry[stage.position], lags.gain[stage.position]
-    for row, part in zip(rows, parts, strict=True):
-        # A component that nobody needs is not in the state; what is carried from it is not needed either.
-        lp.put_state(row, layout.memory_place[part.entity], carry[part.lane])
-        lp.put_noise(row, stage.noise.hydro[part.entity], gain[part.lane])
+    entity = np.array([part.entity for part in parts], np.int64)
+    lane = np.array([part.lane for part in parts], np.int64)
+    # A component that nobody needs is not in the state; what is carried from it is not needed either.
+    lp.put_state(rows[:, None], layout.memory_place[entity], carry[lane])
+    lp.put_noise(rows, stage.noise.hydro[entity], gain[lane])
     return outgoing
