@@ -10,7 +10,7 @@ what values its end, and :mod:`~cobre.policy.protection` whether a run may repla
 holds.
 """
 
-from cobre.policy.bases import StartingBases
+from cobre.policy.bases import FirstBases, StartingBases
 from cobre.policy.boundary import BoundaryCuts, boundary_cuts, future_cost_floor
 from cobre.policy.checkpoints import FoundCheckpoint, latest_checkpoint, write_checkpoint
 from cobre.policy.digest import policy_digest
@@ -35,6 +35,8 @@ from cobre.policy.history import history_columns, history_records
 from cobre.policy.model import (
     CheckpointData,
     LowerBoundKind,
+    LpEngine,
+    LpEngines,
     NodeCuts,
     NodeEntry,
     Policy,
@@ -62,6 +64,8 @@ from cobre.policy.warm_start import (
     LoadedCuts,
     adapted_cuts,
     compatibility,
+    cuts_to_simulate,
+    read_policy,
     state_entries,
     warm_cuts,
 )
@@ -71,9 +75,12 @@ __all__ = [
     "BoundaryCuts",
     "CheckpointData",
     "Fingerprint",
+    "FirstBases",
     "FoundCheckpoint",
     "LoadedCuts",
     "LowerBoundKind",
+    "LpEngine",
+    "LpEngines",
     "NodeCuts",
     "NodeEntry",
     "PlannedWork",
@@ -92,6 +99,7 @@ __all__ = [
     "case_nodes",
     "case_transitions",
     "compatibility",
+    "cuts_to_simulate",
     "described_work",
     "differences",
     "format_of",
@@ -104,6 +112,7 @@ __all__ = [
     "policy_digest",
     "protected_work",
     "read_checkpoint",
+    "read_policy",
     "read_policy_directory",
     "require_same",
     "source_digest",

@@ -5,13 +5,81 @@ A status is HiGHS's: 0 at the lower bound, 1 basic, 2 at the upper bound, 3 free
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 HIGHEST_STATUS: Final = 4
+
+
+@dataclass(frozen=True, eq=False)
+class FirstBases:
+    """Bases of the own LP engine that the first forward pass ended with, from which simulations start.
+
+    Where an LP has several solutions, a simulation so goes the way that training went, along which the cuts
+    were made. Cuts and bounds do not depend on them, nor does the digest of a policy.
+
+    Attributes
+    ----------
+    node
+        int64[bases]: positions of nodes, ascending.
+    num_codes, num_cuts
+        int64[bases]: variables of the LP, and cuts that are active in the basis.
+    code
+        uint32: of each variable of each basis, as :mod:`cobre.lp.engines.own.stored_bases` has them.
+    cut
+        int32: slots of the cuts of each basis, ascending.
+    """
+
+    node: NDArray[np.int64]
+    num_codes: NDArray[np.int64]
+    num_cuts: NDArray[np.int64]
+    code: NDArray[np.uint32]
+    cut: NDArray[np.int32]
+
+    def check(self, nodes: int) -> None:
+        """Check that the parts add up.
+
+        Raises
+        ------
+        ValueError
+            Otherwise.
+        """
+        for counts, entries in ((self.num_codes, self.code), (self.num_cuts, self.cut)):
+            if len(counts) != len(self.node) or counts.min(initial=0) < 0 or counts.sum() != len(entries):
+                raise ValueError("the parts of starting bases do not add up")
+        if ((self.node < 0) | (self.node >= nodes)).any() or (np.diff(self.node) <= 0).any():
+            raise ValueError("a starting basis is of an unknown node, or there twice")
+
+    def by_node(self) -> Iterator[tuple[int, NDArray[np.uint32], NDArray[np.int32]]]:
+        """Yield node, codes and cuts of each basis."""
+        codes = np.split(self.code, np.cumsum(self.num_codes)[:-1])
+        cuts = np.split(self.cut, np.cumsum(self.num_cuts)[:-1])
+        for place, node in enumerate(self.node.tolist()):
+            yield node, codes[place], cuts[place]
+
+    def sha256(self) -> str:
+        """Return a digest of all of it."""
+        digest = hashlib.sha256()
+        for part in (self.node, self.num_codes, self.num_cuts, self.code, self.cut):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+    @classmethod
+    def of(cls, parts: Iterable[tuple[int, NDArray[Any], NDArray[Any]]]) -> FirstBases:
+        """Return the bases of these nodes, codes and cuts."""
+        found = list(parts)
+        return cls(
+            np.array([node for node, _, _ in found], np.int64),
+            np.array([len(codes) for _, codes, _ in found], np.int64),
+            np.array([len(cuts) for _, _, cuts in found], np.int64),
+            np.concatenate([np.zeros(0, np.uint32), *(codes for _, codes, _ in found)]).astype(np.uint32),
+            np.concatenate([np.zeros(0, np.int32), *(cuts for _, _, cuts in found)]).astype(np.int32),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,7 @@ _NO_MATTER: Final = frozenset(
         # What training does besides making cuts, how long it goes on, and what is written.
         *("simulation", "exports", "training.upper_bound"),
         *(
+            "training.enabled",
             "training.iteration_limit",
             "training.stopping_rules",
             "training.stopping_mode",
@@ -116,6 +117,9 @@ class Fingerprint:
         for name in sorted(self.topics):
             digest.update(f"{name}\0{self.topics[name].sha256}\n".encode())
         return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        return f"Fingerprint({len(self.topics)} topics, {self.sha256()[:12]})"
 
 
 def case_fingerprint(case: Case, extra: Mapping[str, Any] | None = None) -> Fingerprint:

@@ -6,33 +6,71 @@ Objects check themselves when they are made, so what is written and what was rea
 from __future__ import annotations
 
 import datetime
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.policy.bases import StartingBases
+from cobre.display import html_table
+from cobre.policy.bases import FirstBases, StartingBases
 from cobre.policy.checks import require, require_array, require_unique
 from cobre.policy.digest import policy_digest
-from cobre.policy.evaluate import future_cost
+from cobre.policy.evaluate import future_cost, water_values
 from cobre.policy.fingerprint import Fingerprint
 from cobre.policy.history import HistoryColumn, column_type
 from cobre.policy.matching import Interval, described
 from cobre.policy.visited import VisitedRows
 
+if TYPE_CHECKING:
+    from cobre.case.model import Case
+
 LowerBoundKind = Literal["bound", "estimate"]
+LpEngine = Literal["auto", "highs", "own"]
+"""What training can be asked to solve LPs with; ``auto`` chooses by the sizes of an LP."""
+
+State = Sequence[float] | NDArray[np.float64] | Mapping[str, float] | Mapping[int, float]
+"""A state: a number for each component, or some of them by plant."""
 
 Column = NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
 
+_AT_START: Final[Mapping[str, float]] = MappingProxyType({})
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}\Z")
 _LARGEST: Final = 2**63 - 1
 ARRAY_DTYPES: Final = frozenset(
     np.dtype(name) for name in ("bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 )
 """Types that ``extra_arrays`` may have."""
+
+
+@dataclass(frozen=True)
+class LpEngines:
+    """Which engines solved the stage LPs of training.
+
+    Attributes
+    ----------
+    asked
+        What training was asked to use.
+    used
+        What the LPs were given to; HiGHS as a fall-back for single LPs does not count.
+    """
+
+    asked: LpEngine
+    used: Literal["own", "highs", "both"]
+
+    def __post_init__(self) -> None:
+        require(self.asked in get_args(LpEngine), f"the LP engine asked for is {self.asked!r}")
+        require(self.used in ("own", "highs", "both"), f"the LP engine used is {self.used!r}")
+
+    def going_on_from(self, earlier: LpEngines | None) -> LpEngines:
+        """Return what holds for a run that resumes another; older checkpoints, of HiGHS, have no record."""
+        before = "highs" if earlier is None else earlier.used
+        return self if before == self.used else LpEngines(self.asked, "both")
 
 
 @dataclass(frozen=True)
@@ -163,6 +201,9 @@ class NodeCuts:
     def __len__(self) -> int:
         return len(self.slot)
 
+    def __repr__(self) -> str:
+        return f"NodeCuts({len(self)} cuts, {int(self.active.sum())} active, {self.slopes.shape[1]} states)"
+
 
 @dataclass(frozen=True, eq=False)
 class Policy:
@@ -183,7 +224,8 @@ class Policy:
     completed_iterations
         Iterations that made the cuts.
     lower_bounds, upper_bounds
-        float64[completed_iterations], $; bounds of each iteration.
+        float64[completed_iterations], $; of each iteration the lower bound, and the mean cost of its forward
+        passes (as in ``convergence.parquet``: a bound only of enumerated passes without risk measures).
     lower_bound_kind
         ``estimate`` where cuts may lie above the future cost.
     fingerprint
@@ -192,6 +234,12 @@ class Policy:
         $ per unit of objective in the LPs; cuts do not depend on it.
     started_from
         Digest of the policy whose cuts training began with; ``None`` = it began without any.
+    lp_engine
+        What solved the LPs; ``None`` = unknown.
+    first_bases
+        What simulations start from; ``None`` = they start from nothing.
+    study
+        The case, where it is known: fills in what a state leaves out. Files do not hold it.
     """
 
     components: tuple[StateEntry, ...]
@@ -208,6 +256,9 @@ class Policy:
     cost_scale_factor: float = 1.0
     started_from: str | None = None
     lower_bound_kind: LowerBoundKind = "bound"
+    lp_engine: LpEngines | None = None
+    first_bases: FirstBases | None = field(default=None, repr=False)
+    study: Case | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         require(
@@ -303,20 +354,27 @@ class Policy:
         """How many cuts at each node of the last stage came from another policy; they come first."""
         return self.nodes[-1].loaded_cuts
 
-    def evaluate(self, stage: int, state: NDArray[np.float64]) -> float:
+    def evaluate(self, stage: int, state: State = _AT_START) -> float:
         """Return the future cost ($) that the cuts of a stage give at the state it leaves behind.
+
+        It is the cost of all later stages in money of the beginning of the next one: the stage's discount
+        factor times it is in money of the stage. All cuts count, also those that cut selection has dropped.
 
         Parameters
         ----------
         stage
-            Position of the stage, from 0; with a policy graph of the node.
+            Position of the stage, from 0, not its declared id; with a policy graph position of the node.
         state
-            A number for each component, in the order of ``state_names``.
+            A number for each component, in the order of ``state_names``; or a mapping from plants (name or
+            id) to storages in hm3, and from names of ``state_names`` to values of other components. What it
+            leaves out is as at the start of the study, if the policy knows that (one that was just trained,
+            or was loaded with ``case=``).
 
         Raises
         ------
         ValidationError
-            When the policy has no such stage, or the state has not one number for each component.
+            When the policy has no such stage or component, or components are left out and the study is not
+            known.
 
         Examples
         --------
@@ -335,8 +393,80 @@ class Policy:
         ... )
         >>> [policy.evaluate(0, [storage]) for storage in (100.0, 300.0, 800.0)]
         [600.0, 200.0, 0.0]
+        >>> policy.evaluate(0, {"Lake": 300.0}), policy.water_value(0, {"Lake": 300.0})
+        (200.0, {'Lake': 1.0})
         """
         return future_cost(self, stage, state)
+
+    def water_value(self, stage: int, state: State = _AT_START) -> dict[str, float]:
+        """Return what another hm3 in each reservoir at the end of a stage saves later, $/hm3, by plant.
+
+        Positive where water is worth money: minus the slope of the highest cut (the first of several), 0
+        where the future cost is at its floor. Column ``water_value_per_hm3`` of simulated ``hydros`` has
+        the opposite sign and another place: the dual of the stage's own water balance, so of water at its
+        beginning.
+
+        Parameters
+        ----------
+        stage, state
+            As of :meth:`evaluate`; money is that of the beginning of the next stage.
+
+        Raises
+        ------
+        ValidationError
+            As of :meth:`evaluate`.
+        """
+        return water_values(self, stage, state)
+
+    def plot(
+        self,
+        plant: str | int | None = None,
+        stage: int = 0,
+        state: State | None = None,
+        *,
+        storage: tuple[float, float] | None = None,
+        points: int = 101,
+    ) -> Any:
+        """Return a plotly figure: future cost and water value against the storage of a plant.
+
+        Parameters
+        ----------
+        plant
+            Name or id; by default the first with a reservoir.
+        stage, state
+            As of :meth:`evaluate`; the storage of the plant itself varies.
+        storage
+            Least and largest storage, hm3; by default the plant's limits where the study is known, else
+            from 0 to twice that of ``state``.
+        points
+            Storages that are evaluated.
+
+        Raises
+        ------
+        CobreError
+            Kind ``ReportExtraMissing`` when plotly is not installed (extra ``report``).
+        """
+        from cobre.policy.plots import future_cost_figure
+
+        return future_cost_figure(self, plant, stage, state, storage, points)
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the policy as a directory, complete or not at all; return its path.
+
+        A policy directory that is there is replaced, anything else is not. Where the study is known, its
+        fingerprint is written too, without which a later warm start can prove no bound.
+
+        Raises
+        ------
+        OutputError
+            When it cannot be written, or the place holds something else.
+        """
+        from cobre.policy.fingerprint import with_fingerprint
+        from cobre.policy.store.directory import write_policy_directory
+
+        path = Path(directory)
+        write_policy_directory(path, self if self.study is None else with_fingerprint(self, self.study))
+        return path
 
     def valuation(self, node: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return intercepts ($) and slopes of a node's active cuts, the floor of its future cost behind them.
@@ -353,6 +483,26 @@ class Policy:
     def __repr__(self) -> str:
         cuts = sum(len(part) for part in self.cuts)
         return f"Policy({len(self.nodes)} nodes, {len(self.components)} state components, {cuts} cuts)"
+
+    def _repr_html_(self) -> str:
+        bound = (
+            f"{self.lower_bounds[-1]:,.6g} $ ({self.lower_bound_kind})"
+            if self.completed_iterations
+            else "none"
+        )
+        first, last = self.nodes[0], self.nodes[-1]
+        rows = {
+            "stages"
+            if self.is_chain
+            else "nodes": f"{len(self.nodes)}, {first.start_date} to {last.end_date}",
+            "state": f"{len(self.components)} components",
+            "cuts": f"{sum(len(part) for part in self.cuts):,}, "
+            f"{sum(int(c.active.sum()) for c in self.cuts):,} active",
+            "iterations": f"{self.completed_iterations}, forward passes in each: {self.forward_passes}",
+            "lower bound": bound,
+            "sha256": self.sha256(),
+        }
+        return html_table("Policy", rows)
 
     def stage_days(self) -> list[Interval]:
         """Return first day, and day after the last, of each stage, in their order."""
@@ -425,3 +575,6 @@ class CheckpointData:
         require(states.iteration.max() <= self.policy.completed_iterations, "a state is of a later iteration")
         require(states.stage.max() < stages, "a visited state is of a stage that the policy does not have")
         require(states.forward_pass.max() < self.policy.forward_passes, "a state is of an unknown pass")
+
+    def __repr__(self) -> str:
+        return f"CheckpointData({self.policy!r}, {self.policy.completed_iterations} iterations)"

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from cobre.errors import OutputError, Problem, ValidationError
 from cobre.policy.fingerprint import Fingerprint, differences
+from cobre.policy.model import LpEngine
 from cobre.policy.store.directory import check_replaceable
 from cobre.policy.store.manifest import Manifest, checkpointing_of, policy_of, read_manifest
 
@@ -40,6 +41,8 @@ class StoredWork:
         Cuts that a node began with, at most.
     checkpointing
         Options of its checkpoints that were given in place of the case's.
+    lp_engine
+        What its training was asked to solve LPs with; ``None`` = unknown.
     """
 
     path: Path
@@ -49,6 +52,7 @@ class StoredWork:
     started_from: str | None
     loaded_cuts: int
     checkpointing: Mapping[str, int]
+    lp_engine: LpEngine | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,7 @@ def described_work(manifest: Manifest) -> StoredWork:
         started_from=known["started_from"] or (_UNKNOWN if loaded else None),
         loaded_cuts=max(node.loaded_cuts for node in known["nodes"]),
         checkpointing=checkpointing_of(manifest),
+        lp_engine=None if known["lp_engine"] is None else known["lp_engine"].asked,
     )
 
 

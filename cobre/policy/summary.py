@@ -43,7 +43,7 @@ class PolicySummary:
     entities
         How many of each kind the study has, as far as its fingerprint holds the numbers.
     lower_bound, upper_bound
-        Of the last iteration, $; ``None`` = unknown.
+        Of the last iteration, $; the upper one is the mean cost of its forward passes. ``None`` = unknown.
     lower_bound_kind
         ``bound`` or ``estimate``.
     components

@@ -11,6 +11,9 @@ wet months before save costs later. So the claim fails for some y > 0, however t
 policy is refused. It holds where y cannot be other than 0 at the end of the stage (``held_at_zero``):
 arrivals and deliveries after the end of the study.
 
+Where the studies have the same states and dates but other data, :mod:`cobre.policy.validity` states which
+cuts hold.
+
 A component that only the policy has is dropped where no cut depends on it; else the policy is refused: what
 value to give it is not known.
 """
@@ -26,24 +29,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.errors import Problem, ValidationError
+from cobre.policy.bases import FirstBases
 from cobre.policy.fingerprint import Fingerprint, differences
 from cobre.policy.foreign.conversion import case_nodes, from_flatbuffers
 from cobre.policy.formats import format_of
 from cobre.policy.matching import ComponentMap, Identified
 from cobre.policy.model import NodeCuts, NodeEntry, Policy, StateEntry
 from cobre.policy.store.directory import read_policy_directory
+from cobre.policy.validity import changes_of_study
 
 if TYPE_CHECKING:
     from cobre.case.model import Case
     from cobre.lp import StageTemplate, StateLayout
 
 _KIND = "PolicyIncompatible"
-_HARMLESS = (
-    "hydros.initial_storage_hm3",
-    "solver",
-    *(f"training.{name}" for name in ("cost_scale_factor", "cut_selection", "enumerated", "forward_passes")),
-)
-"""Topics of a fingerprint, or their beginnings, that the validity of cuts does not depend on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,12 +190,14 @@ def _error(message: str, part: StateEntry, suggestion: str) -> Problem:
 class LoadedCuts:
     """Cuts that each node starts with, in $, and what to report of them.
 
-    ``certain``: they are known to lie nowhere above the future cost of the study.
+    ``certain``: they are known to lie nowhere above the future cost of the study. ``first_bases``: what LPs
+    can start from, with places among these cuts.
     """
 
     cuts: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]
     warnings: tuple[Problem, ...] = ()
     certain: bool = True
+    first_bases: FirstBases | None = None
 
 
 def state_entries(layout: StateLayout) -> tuple[StateEntry, ...]:
@@ -224,23 +225,121 @@ def warm_cuts(
     ValidationError
         When the policy cannot be read, or its cuts would not hold in the study.
     """
-    components, nodes = state_entries(layout), case_nodes(case)
-    foreign = format_of(path) == "cobre-rs"
-    policy = from_flatbuffers(path, case, components) if foreign else read_policy_directory(path)
+    policy = read_policy(path, case, layout)
+    adaptation = _adaptation(policy, case, layout, templates)
+    warnings = list(adaptation.notes)
+    certain = policy.lower_bound_kind == "bound"
+    if policy.fingerprint.topics and fingerprint is not None:
+        stage_ids = [stage.id for stage in case.stages]
+        changes, all_hold = changes_of_study(policy.fingerprint, fingerprint, stage_ids)
+        certain = certain and all_hold
+        warnings += changes
+    elif not policy.fingerprint.topics and format_of(path) == "cobre":
+        certain = False
+        warnings.append(
+            Problem(
+                _KIND,
+                f"{path} does not hold the study that its cuts were made for, so nothing shows that they "
+                "hold here",
+                {"file": str(path)},
+                "save a policy with its study: cobre train, or Policy.save of a policy that knows it",
+            )
+        )
+    return LoadedCuts(adapted_cuts(policy, adaptation), tuple(warnings), certain)
+
+
+def read_policy(path: Path, case: Case, layout: StateLayout) -> Policy:
+    """Return the policy in a directory of cobre, or of cobre-rs, for a study.
+
+    Raises
+    ------
+    ValidationError
+        When it cannot be read.
+    """
+    if format_of(path) == "cobre-rs":
+        return from_flatbuffers(path, case, state_entries(layout))
+    return read_policy_directory(path)
+
+
+def _adaptation(
+    policy: Policy, case: Case, layout: StateLayout, templates: Sequence[StageTemplate]
+) -> Adaptation:
     held = np.stack(
         [
             (template.col_lower[template.state_col] == 0.0) & (template.col_upper[template.state_col] == 0.0)
             for template in templates
         ]
     )
-    adaptation = compatibility(policy, components, nodes, held)
+    return compatibility(policy, state_entries(layout), case_nodes(case), held)
+
+
+def cuts_to_simulate(
+    policy: Policy,
+    case: Case,
+    layout: StateLayout,
+    templates: Sequence[StageTemplate],
+    fingerprint: Fingerprint | None,
+) -> LoadedCuts:
+    """Return the cuts by which a study is operated under ``policy``; every stage but the last has some.
+
+    What a study costs under the policy of another one is what it costs: such changes are warnings, where the
+    cuts can be applied at all.
+
+    Parameters
+    ----------
+    fingerprint
+        As for :func:`warm_cuts`.
+
+    Raises
+    ------
+    ValidationError
+        With everything that keeps the cuts from being applied to the study.
+    """
+    adaptation = _adaptation(policy, case, layout, templates)
+    nodes = case_nodes(case)
+    last = max(node.end_date for node in nodes)
+    missing = [
+        Problem(
+            _KIND,
+            f"the policy has no cuts for node {node.id}, stage {node.stage_id} ({node.start_date} to "
+            f"{node.end_date}): decisions there would not look ahead",
+            {"field": "stages", "value": node.stage_id},
+            "train a policy for this study: cobre train",
+        )
+        for place, node in zip(adaptation.node, nodes, strict=True)
+        if place < 0 and node.end_date != last
+    ]
+    if missing:
+        raise ValidationError(missing, source="simulating the policy")
     warnings = list(adaptation.notes)
-    certain = policy.lower_bound_kind == "bound"
     if policy.fingerprint.topics and fingerprint is not None:
-        changes = differences(policy.fingerprint, fingerprint)
-        certain = certain and all(problem.context["topic"].startswith(_HARMLESS) for problem in changes)
         warnings += [
-            replace(problem, suggestion="cuts stay valid only where the change makes later stages no cheaper")
-            for problem in changes
+            replace(problem, suggestion=_OTHER_STUDY)
+            for problem in differences(policy.fingerprint, fingerprint)
         ]
-    return LoadedCuts(adapted_cuts(policy, adaptation), tuple(warnings), certain)
+    cuts = adapted_cuts(policy, adaptation)
+    return LoadedCuts(cuts, tuple(warnings), first_bases=_adapted_bases(policy, adaptation))
+
+
+def _adapted_bases(policy: Policy, adaptation: Adaptation) -> FirstBases | None:
+    """Return the bases with the places of their cuts among the active ones; those that miss one are left out.
+
+    The last stage of a study has no cuts but those of its boundary, which keep their places.
+    """
+    if policy.first_bases is None or len(adaptation.node) != len(policy.nodes):
+        return None
+    kept = []
+    for node, codes, slots in policy.first_bases.by_node():
+        source = int(adaptation.node[node])
+        if source < 0:
+            kept.append((node, codes, slots))
+            continue
+        cuts = policy.cuts[source]
+        present = cuts.slot[cuts.active]
+        places = np.searchsorted(present, slots)
+        if source == node and (places < len(present)).all() and (present[places] == slots).all():
+            kept.append((node, codes, places.astype(np.int32)))
+    return FirstBases.of(kept)
+
+
+_OTHER_STUDY = "the policy is simulated as it is; train it anew for decisions that know of the change"

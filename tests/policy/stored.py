@@ -11,6 +11,7 @@ import numpy as np
 from cobre.policy import (
     CheckpointData,
     Fingerprint,
+    FirstBases,
     NodeCuts,
     NodeEntry,
     Policy,
@@ -74,6 +75,14 @@ def policy(iterations: int = 3, passes: int = 2, hydros: int = 3, nodes: int = 3
             }
         ),
         cost_scale_factor=1024.0,
+        first_bases=FirstBases.of(
+            (
+                n,
+                random.integers(0, 2**32, 4 + n, np.uint32),
+                np.sort(random.permutation(iterations * passes)[:n]).astype(np.int32),
+            )
+            for n in range(0, nodes, 2)
+        ),
     )
 
 

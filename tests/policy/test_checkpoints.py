@@ -234,8 +234,11 @@ def test_killed_writers_leave_an_intact_checkpoint(tmp_path: Path) -> None:
 STEPPER = """
 import os, sys
 from pathlib import Path
+import numpy, pyarrow
 from stored import checkpoint
 from cobre.policy import latest_checkpoint, write_checkpoint
+
+pyarrow.array(numpy.zeros(1))  # loads pandas where it is installed: once, not in every child
 
 CHANGES = ("os.rename", "os.symlink", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree", "open")
 

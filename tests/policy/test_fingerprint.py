@@ -124,7 +124,7 @@ def test_every_field_of_every_part_counts(case: Case) -> None:
         fields = dataclasses.fields(part[0] if isinstance(part, tuple) else part)
         names = {f.name for f in fields if "extension" not in f.metadata}
         left_out = {name for name in names if f"{section}.{name}" not in known}
-        stopping = {"iteration_limit", "stopping_rules", "stopping_mode", "upper_bound"}
+        stopping = {"enabled", "iteration_limit", "stopping_rules", "stopping_mode", "upper_bound"}
         assert left_out == ({"name"} | stopping) & names
 
 

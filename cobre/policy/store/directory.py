@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cobre.durable import output_errors, put_directory, sync_directory
 from cobre.errors import OutputError, ValidationError
-from cobre.policy.bases import StartingBases
+from cobre.policy.bases import FirstBases, StartingBases
 from cobre.policy.history import (
     HistoryColumn,
     column_type,
@@ -35,7 +35,7 @@ from cobre.policy.visited import VisitedRows
 _OWN_NAMES: Final = frozenset(
     {
         *(parts.MANIFEST, parts.MANIFEST_DIGEST, parts.ARRAYS),
-        *(parts.CUTS, parts.BASES, parts.STATES, parts.HISTORY),
+        *(parts.CUTS, parts.BASES, parts.FIRST_BASES, parts.STATES, parts.HISTORY),
     }
 )
 _BLOCK: Final = 2**20
@@ -145,6 +145,8 @@ def _write_files(
     document = parts.policy_document(policy, kind, sequence)
     node_ids = [node.id for node in policy.nodes]
     content: dict[str, pa.Table] = {parts.CUTS: tables.cuts_table(policy.cuts, node_ids, states)}
+    if policy.first_bases is not None:
+        content[parts.FIRST_BASES] = tables.first_bases_table(policy.first_bases)
     if kind == "checkpoint":
         document["checkpointing"] = dict(data.checkpointing)
         document["history"] = {name: column_type(column) for name, column in data.history.items()}
@@ -297,7 +299,7 @@ class StoredDirectory:
         node_ids = [node.id for node in known["nodes"]]
         cuts = tables.cuts_of(self.path / parts.CUTS, table, node_ids, counts, states)
         try:
-            policy = Policy(cuts=cuts, **known)
+            policy = Policy(cuts=cuts, first_bases=self._first_bases(len(node_ids)), **known)
         except ValueError as error:
             raise damaged(self.path, f"contradicts itself: {error}") from error
         stored, found = self.manifest.document.get("policy_sha256"), policy.sha256()
@@ -346,6 +348,13 @@ class StoredDirectory:
         if parts.BASES not in self.manifest.files:
             return None
         return tables.bases_of(self._table(parts.BASES, tables.BASES_SCHEMA))
+
+    def _first_bases(self, nodes: int) -> FirstBases | None:
+        if parts.FIRST_BASES not in self.manifest.files:
+            return None
+        bases = tables.first_bases_of(self._table(parts.FIRST_BASES, tables.FIRST_BASES_SCHEMA))
+        bases.check(nodes)
+        return bases
 
     def _states(self, states: int) -> VisitedRows | None:
         if parts.STATES not in self.manifest.files:

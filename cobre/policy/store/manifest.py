@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import hashlib
 import json
@@ -21,7 +22,7 @@ import numpy as np
 
 from cobre._version import __version__
 from cobre.policy.fingerprint import Fingerprint, Topic
-from cobre.policy.model import NodeEntry, Policy, StateEntry, TransitionEntry
+from cobre.policy.model import LpEngines, NodeEntry, Policy, StateEntry, TransitionEntry
 from cobre.policy.store.failures import damaged
 
 FORMAT: Final = "cobre-policy"
@@ -30,13 +31,16 @@ MANIFEST: Final = "manifest.json"
 MANIFEST_DIGEST: Final = "manifest.sha256"
 CUTS: Final = "cuts.parquet"
 BASES: Final = "bases.parquet"
+FIRST_BASES: Final = "first_bases.parquet"
 STATES: Final = "states.parquet"
 HISTORY: Final = "history.parquet"
 ARRAYS: Final = "arrays"
 
 Kind = Literal["policy", "checkpoint"]
 
-_FILE_NAME: Final = re.compile(r"(cuts|bases|states|history|arrays/[a-z][a-z0-9_]{0,62})\.parquet\Z")
+_FILE_NAME: Final = re.compile(
+    r"(cuts|bases|first_bases|states|history|arrays/[a-z][a-z0-9_]{0,62})\.parquet\Z"
+)
 DIGEST_LINE: Final = re.compile(rb"[0-9a-f]{64}  manifest\.json\n\Z")
 """What the file of the manifest's digest holds."""
 _LARGEST_MANIFEST: Final = 2**30
@@ -92,6 +96,7 @@ def policy_document(policy: Policy, kind: Kind, sequence: int) -> dict[str, Any]
         "lower_bounds": [_number(value) for value in policy.lower_bounds.tolist()],
         "upper_bounds": [_number(value) for value in policy.upper_bounds.tolist()],
         "lower_bound_kind": policy.lower_bound_kind,
+        "lp_engine": None if policy.lp_engine is None else dataclasses.asdict(policy.lp_engine),
         "is_chain": policy.is_chain,
         "components": [
             {"kind": part.kind, "entity_id": part.entity_id, "offset": part.offset, "name": part.name}
@@ -241,6 +246,7 @@ def policy_of(manifest: Manifest) -> dict[str, Any]:
             "cost_scale_factor": _float(document["cost_scale_factor"]),
             "started_from": _optional_text(document.get("started_from")),
             "lower_bound_kind": _text(document.get("lower_bound_kind", "bound")),
+            "lp_engine": _lp_engine(document.get("lp_engine")),
         }
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(manifest.path, error) from error
@@ -272,6 +278,10 @@ def text_map(manifest: Manifest, key: str) -> dict[str, str]:
         return {name: _text(value) for name, value in as_object(manifest.document[key]).items()}
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(manifest.path, error) from error
+
+
+def _lp_engine(entry: Any) -> LpEngines | None:
+    return None if entry is None else LpEngines(entry["asked"], entry["used"])
 
 
 def _malformed(path: Path, error: Exception) -> Exception:

@@ -12,10 +12,12 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from cobre.policy.bases import StartingBases
+from cobre.parquet_size import excessive_size
+from cobre.policy.bases import FirstBases, StartingBases
 from cobre.policy.model import NodeCuts
 from cobre.policy.store.failures import damaged
 from cobre.policy.visited import VisitedRows
@@ -57,6 +59,8 @@ def read_table(path: Path, content: bytes | memoryview, schema: pa.Schema, rows:
             raise damaged(path, f"has the columns {_described(found)}; expected {_described(schema)}")
         if file.metadata.num_rows != rows:
             raise damaged(path, f"has {file.metadata.num_rows} rows; its manifest states {rows}")
+        if reason := excessive_size(file.metadata, len(content)):
+            raise damaged(path, f"is not read: {reason}")
         table = file.read().combine_chunks()
     except (pa.ArrowException, OSError, MemoryError) as error:
         raise damaged(path, f"cannot be read as Parquet: {error}") from error
@@ -171,6 +175,42 @@ def bases_of(table: pa.Table) -> StartingBases:
     """Return the bases; :meth:`StartingBases.check` is left to who knows the study."""
     ends, statuses = zip(*(_bytes(table, name) for name in ("col_status", "row_status")), strict=True)
     return StartingBases(_numbers(table, "forward_pass"), _numbers(table, "node"), *ends, *statuses)
+
+
+FIRST_BASES_SCHEMA: Final = pa.schema(
+    [
+        pa.field("node", pa.int64(), nullable=False),
+        pa.field("code", pa.list_(pa.field("item", pa.uint32(), nullable=False)), nullable=False),
+        pa.field("cut", pa.list_(pa.field("item", pa.int32(), nullable=False)), nullable=False),
+    ]
+)
+
+
+def first_bases_table(bases: FirstBases) -> pa.Table:
+    """Return the bases that simulations start from, one in each row; nodes by position."""
+    columns = [pa.array(bases.node)]
+    for name, count, values in (("code", bases.num_codes, bases.code), ("cut", bases.num_cuts, bases.cut)):
+        ends = pa.array(np.cumsum([0, *count]), pa.int32())
+        kind = FIRST_BASES_SCHEMA.field(name).type
+        columns.append(pa.ListArray.from_arrays(ends, pa.array(values), type=kind))
+    return pa.table(columns, schema=FIRST_BASES_SCHEMA)
+
+
+def first_bases_of(table: pa.Table) -> FirstBases:
+    """Return the bases; :meth:`FirstBases.check` is left to who knows the study."""
+    codes, cuts = (table.column(name).combine_chunks() for name in ("code", "cut"))
+    return FirstBases(
+        node=_numbers(table, "node"),
+        num_codes=_lengths(codes),
+        num_cuts=_lengths(cuts),
+        code=codes.flatten().to_numpy(zero_copy_only=False),
+        cut=cuts.flatten().to_numpy(zero_copy_only=False),
+    )
+
+
+def _lengths(lists: pa.ListArray) -> NDArray[np.int64]:
+    lengths: NDArray[np.int64] = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    return lengths
 
 
 def _binary(end: NDArray[np.int64], status: NDArray[np.int8]) -> pa.Array:
