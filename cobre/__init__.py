@@ -18,14 +18,17 @@ from cobre._lazy import lazy_names
 from cobre._version import __version__
 
 if TYPE_CHECKING:
+    from cobre import results as results
     from cobre.case import load as load_case
     from cobre.errors import CobreError, OutputError, Problem, SolverError, ValidationError, WorkerError
-    from cobre.sddp import Study, TrainingResult, train
+    from cobre.policy.loading import load_policy
+    from cobre.sddp import SimulationResult, Study, TrainingResult, simulate, train
 
 __all__ = [
     "CobreError",
     "OutputError",
     "Problem",
+    "SimulationResult",
     "SolverError",
     "Study",
     "TrainingResult",
@@ -33,6 +36,9 @@ __all__ = [
     "WorkerError",
     "__version__",
     "load_case",
+    "load_policy",
+    "results",
+    "simulate",
     "train",
 ]
 
@@ -42,12 +48,16 @@ __getattr__, __dir__ = lazy_names(
         "CobreError": "cobre.errors:CobreError",
         "OutputError": "cobre.errors:OutputError",
         "Problem": "cobre.errors:Problem",
+        "SimulationResult": "cobre.sddp.simulation.result:SimulationResult",
         "SolverError": "cobre.errors:SolverError",
         "Study": "cobre.sddp.study:Study",
         "TrainingResult": "cobre.sddp.progress:TrainingResult",
         "ValidationError": "cobre.errors:ValidationError",
         "WorkerError": "cobre.errors:WorkerError",
         "load_case": "cobre.case:load",
+        "load_policy": "cobre.policy.loading:load_policy",
+        "results": "cobre.results",
+        "simulate": "cobre.sddp.study:simulate",
         "train": "cobre.sddp.study:train",
     },
 )

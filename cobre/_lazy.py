@@ -18,14 +18,15 @@ def lazy_names(
     package
         Name of the package.
     homes
-        For each name ``"module:attribute"``.
+        For each name ``"module:attribute"``, or the module that it is.
     """
 
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module, attribute = homes[name].split(":")
-        value = getattr(importlib.import_module(module), attribute)
+        module, _, attribute = homes[name].partition(":")
+        value: Any = importlib.import_module(module)
+        value = getattr(value, attribute) if attribute else value
         setattr(sys.modules[package], name, value)
         return value
 

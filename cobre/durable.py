@@ -8,7 +8,8 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,6 +17,7 @@ from cobre.errors import OutputError
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
+_SYNCING = 8  # the disk works on their syncs at the same time
 _NO_EXCHANGE = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM})
 
 
@@ -47,6 +49,50 @@ def atomic_write(path: Path, write: Callable[[BinaryIO], None]) -> None:
             temporary.unlink(missing_ok=True)
             raise
         sync_directory(path.parent)
+
+
+def atomic_write_all(files: Iterable[tuple[Path, Callable[[BinaryIO], None]]]) -> None:
+    """Write several files, each as :func:`atomic_write` does, and sync them to disk at the same time.
+
+    None of them has its name before all are written: when one fails, none is there (or the older ones are).
+    Their directories must exist. Contents are written by other threads, in no order.
+
+    Raises
+    ------
+    OutputError
+        When a file cannot be written.
+    """
+    moves: list[tuple[Path, Path]] = []
+    with ThreadPoolExecutor(_SYNCING) as pool:
+        try:
+            jobs = []
+            for path, write in files:
+                temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+                moves.append((temporary, path))
+                jobs.append(pool.submit(_write_synced, temporary, path, write))
+            for job in jobs:
+                job.result()
+            for temporary, path in moves:
+                with output_errors(path):
+                    temporary.replace(path)
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            for temporary, _ in moves:
+                temporary.unlink(missing_ok=True)
+            raise
+        list(pool.map(_sync_named, sorted({path.parent for _, path in moves})))
+
+
+def _write_synced(temporary: Path, path: Path, write: Callable[[BinaryIO], None]) -> None:
+    with output_errors(path), temporary.open("xb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_named(directory: Path) -> None:
+    with output_errors(directory):
+        sync_directory(directory)
 
 
 def sync_directory(directory: Path) -> None:

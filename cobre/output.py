@@ -10,7 +10,10 @@ from pathlib import Path
 
 from cobre.errors import OutputError, Problem
 
-_SUBDIRECTORIES = ("training", "policy", "stochastic", "checkpoints")
+_SUBDIRECTORIES = (
+    *("training", "policy", "stochastic", "checkpoints"),
+    *("simulation", "hydro_models", "generic_constraints"),
+)
 _ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 

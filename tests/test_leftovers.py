@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc and /dev/shm")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc and /dev/shm"),
+    pytest.mark.xdist_group("leftovers"),  # one leaves on purpose what another must not find
+]
 
 LEAVES = """
 import subprocess, sys

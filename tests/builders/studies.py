@@ -16,6 +16,7 @@ from cobre.case.model import (
     Case,
     DeficitSegment,
     Hydro,
+    InflowHistory,
     Line,
     PolicyGraph,
     PolicyNode,
@@ -168,3 +169,26 @@ def dry_and_wet(stages: int = 3, persistence: float = 0.75) -> Case:
     library = tuple(np.array([0.4 * mean[t], 1.5 * mean[t]]) for t in range(stages))
     scenarios = replace(case.scenarios, external_inflow_m3s=library)
     return replace(case, graph=PolicyGraph(tuple(nodes), tuple(edges)), scenarios=scenarios)
+
+
+def persistent(
+    method: str, noise: float, phi: tuple[float, ...] = (0.7, -0.2), cuts: str = "tangent", **options: int
+) -> Case:
+    """Two plants whose inflows depend on those of the last two stages."""
+    case = cascade_study(
+        hydros=2, thermals=2, buses=1, blocks=1, noise=noise, **({"stages": 4, "openings": 3} | options)
+    )
+    shape = case.scenarios.inflow_mean_m3s.shape
+    start = np.datetime64(case.stages[0].start_date)
+    window = np.timedelta64(datetime.timedelta(days=30))
+    before = np.tile([start - 2 * window, start - window], 2)
+    observed = InflowHistory(
+        np.array([0, 0, 1, 1]), before, before + window, np.array([15.0, 25.0, 30.0, 10.0])
+    )
+    scenarios = replace(
+        case.scenarios,
+        load_mean_mw=1.6 * case.scenarios.load_mean_mw,
+        ar_coefficients=np.broadcast_to(np.array(phi), (*shape, len(phi))).copy(),
+        recent_observations=observed,
+    )
+    return with_training(replace(case, scenarios=scenarios), inflow_method=method, truncation_cuts=cuts)
