@@ -27,6 +27,7 @@ from cobre.case.model import (
     CutSelection,
     EstimationOptions,
     ExportOptions,
+    PassSchedule,
     PolicyGraph,
     PolicyNode,
     PolicyOptions,
@@ -72,6 +73,7 @@ fingerprint.
 """
 
 DEFAULT_TREE_SEED = 42
+DEFAULT_DOUBLE_EVERY = 10
 DEFAULT_POLICY_PATH = "policy"
 
 
@@ -112,7 +114,15 @@ def resolve_training(config: ConfigFile) -> TrainingOptions:
         stopping_mode=training.stopping_mode or "any",
         cut_selection=_cut_selection(training.cut_selection),
         upper_bound=_upper_bound(config),
+        enabled=training.enabled is not False,
+        pass_schedule=_pass_schedule(selection) if isinstance(selection, SampledTraining) else None,
     )
+
+
+def _pass_schedule(selection: SampledTraining) -> PassSchedule | None:
+    if selection.initial_passes is None:
+        return None
+    return PassSchedule(selection.initial_passes, selection.double_every or DEFAULT_DOUBLE_EVERY)
 
 
 def _upper_bound(config: ConfigFile) -> UpperBoundOptions:
@@ -122,7 +132,7 @@ def _upper_bound(config: ConfigFile) -> UpperBoundOptions:
     prices = section.lipschitz
     factor = None if prices is None else prices.scale_factor
     return UpperBoundOptions(
-        enabled=bool(section.enabled),
+        enabled=section.enabled,
         initial_iteration=section.initial_iteration or 1,
         interval_iterations=section.interval_iterations,
         fallback_price=None if prices is None else prices.fallback_value,
@@ -136,11 +146,12 @@ def resolve_simulation(config: ConfigFile) -> SimulationOptions:
     own = simulation.scenario_source if simulation is not None else None
     source = replace(_source(own or config.training.scenario_source), openings="generated")
     selection = simulation.selection if simulation is not None else None
+    enabled = simulation is not None and bool(simulation.enabled)
     if selection is None:
-        return SimulationOptions(source=source)
+        return SimulationOptions(enabled, source=source)
     if isinstance(selection, SampledSimulation):
-        return SimulationOptions(num_scenarios=selection.num_scenarios, source=source)
-    return SimulationOptions(num_scenarios=0, enumerated=True, source=source)
+        return SimulationOptions(enabled, num_scenarios=selection.num_scenarios, source=source)
+    return SimulationOptions(enabled, num_scenarios=0, enumerated=True, source=source)
 
 
 def _source(given: SimulationScenarioSource | None) -> ScenarioSource:

@@ -10,10 +10,12 @@ from typing import Any
 
 from cobre.case.anticipated import check_anticipated, check_committed, commit_ahead
 from cobre.case.bounds import read_bounds, stage_axis
+from cobre.case.checks.calendar import check_calendar
 from cobre.case.checks.config import check_config
 from cobre.case.checks.initial import check_initial
 from cobre.case.checks.limits import check_limits
 from cobre.case.checks.quality import (
+    check_cost_order,
     check_inflow_noise,
     check_penalty_order,
     check_start_dates,
@@ -161,6 +163,7 @@ def _check_files(files: CaseDocuments, reporter: Reporter) -> Case | None:
     check_config(root, sources, reporter)
     check_stages(sources, reporter)
     sources = study_stages(sources)
+    check_calendar(sources, reporter)
     check_system(sources, reporter)
     check_registries(sources, reporter)
     stages = stage_axis(sources)
@@ -188,6 +191,7 @@ def _check_files(files: CaseDocuments, reporter: Reporter) -> Case | None:
     stage_data = resolve_stage_data(sources, penalties, bounds, limits)
     case = commit_ahead(resolve(root, sources, stage_data, hydro_models, scenarios), sources)
     check_committed(case, reporter)
+    check_cost_order(case, reporter)
     check_lag_seed(case, reporter)
     check_given_coefficients(case, reporter)
     rows = resolve_generic(generic, case, sources, reporter)

@@ -161,6 +161,10 @@ class CaseSummary:
         width = max(len(title) for title in rows)
         return "\n".join(f"{title:<{width}}  {text}" for title, text in rows.items())
 
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {kind}" for kind, count in self.entities.items() if count)
+        return f"CaseSummary({self.stages} stages; {counts})"
+
 
 def summarize(case: Case) -> CaseSummary:
     """Return the summary of a case."""

@@ -117,6 +117,10 @@ class EnergyData:
         column: FloatArray = values[tag]()[:, hydro]
         return column
 
+    def __repr__(self) -> str:
+        stages, hydros = self.equivalent.shape
+        return f"EnergyData({stages} stages, {hydros} hydros)"
+
 
 def accumulate(own: FloatArray, downstream: NDArray[np.intp]) -> FloatArray:
     """Return each plant's own value plus those of all plants downstream.

@@ -448,7 +448,7 @@ def test_a_gap_rule_under_risk_aversion_warns(tmp_path: Path) -> None:
     )
     _, errors, warnings = check(path)
     assert errors == []
-    assert "expected cost" in pick(warnings, "SemanticAmbiguity", file="config.json").message
+    assert "bounds nothing" in pick(warnings, "SemanticAmbiguity", file="config.json").message
 
 
 def test_external_scheme_on_a_chain_needs_scenarios_at_every_stage(tmp_path: Path) -> None:

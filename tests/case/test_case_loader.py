@@ -318,13 +318,13 @@ def test_neutral_values_of_unsupported_keys_are_accepted(tmp_path: Path) -> None
         "simulation": {
             "enabled": False,
             "selection": {"method": "enumerated"},
-            "io_channel_capacity": 0,
+            "io_channel_capacity": None,
             "scenario_source": {
                 "seed": 3,
                 "inflow": {"scheme": "historical"},
                 "historical_years": {"from": 1, "to": 2},
             },
-            "solver": {"presolve": "on"},
+            "solver": {"presolve": None},
         },
         "policy": {
             "path": "./policy",

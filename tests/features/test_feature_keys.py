@@ -17,7 +17,7 @@ from cobre.errors import ValidationError
 
 NEUTRAL = {
     "config.json": {
-        # The default of what is refused otherwise.
+        # Whether a run trains; the default of what is refused otherwise.
         *(
             "training.enabled",
             "training.scenario_source.inflow.scheme",

@@ -13,6 +13,7 @@ from cobre.case.format.schema.config import (
     EnumeratedTraining,
     Estimation,
     InflowSource,
+    SampledTraining,
     SimulationScenarioSource,
     TrainingScenarioSource,
 )
@@ -36,21 +37,12 @@ def check_config(root: Path, sources: Sources, reporter: Reporter) -> None:
     if config is None:
         return
     _check_stopping(config, reporter)
+    _check_pass_schedule(config, reporter)
     _warn_upper_bound_under_risk(config, sources, reporter)
     _check_source(config.training.scenario_source, "training", reporter)
     _check_training_schemes(config.training.scenario_source, sources, reporter)
     if config.simulation is not None:
         _check_source(config.simulation.scenario_source, "simulation", reporter)
-        if config.simulation.enabled:
-            reporter.warning(
-                "SemanticAmbiguity",
-                f"{_FILE}: simulation.enabled is true, but a run is training only; simulation is a separate "
-                "command that is not available yet.",
-                file=_FILE,
-                field="simulation.enabled",
-                value=True,
-                suggestion="Set simulation.enabled to false to silence this.",
-            )
     _check_policy(root, config, reporter)
     _warn_no_effect(config, sources, reporter)
 
@@ -105,6 +97,29 @@ def _check_stopping(config: ConfigFile, reporter: Reporter) -> None:
             _refuse(fault.what, field, fault.value, fault.suggestion, reporter)
 
 
+def _check_pass_schedule(config: ConfigFile, reporter: Reporter) -> None:
+    selection = config.training.selection
+    if not isinstance(selection, SampledTraining):
+        return
+    first, passes = selection.initial_passes, selection.forward_passes
+    if first is not None and first >= passes:
+        _refuse(
+            f"must be less than forward_passes ({passes})",
+            "training.selection.initial_passes",
+            first,
+            "Give fewer initial passes, or none to make all passes in every iteration.",
+            reporter,
+        )
+    if first is None and selection.double_every is not None:
+        _refuse(
+            "needs initial_passes, which it doubles",
+            "training.selection.double_every",
+            selection.double_every,
+            'Add "initial_passes": 1, or remove it.',
+            reporter,
+        )
+
+
 def _warn_upper_bound_under_risk(config: ConfigFile, sources: Sources, reporter: Reporter) -> None:
     averse = [
         stage.id
@@ -115,12 +130,13 @@ def _warn_upper_bound_under_risk(config: ConfigFile, sources: Sources, reporter:
     if averse and rule is not None:
         reporter.warning(
             "SemanticAmbiguity",
-            f"{_FILE}: training.stopping_rules has a {rule.type} rule, but the upper bound is an "
-            f"expected cost and stage {averse[0]} has a risk measure: the gap may close too early.",
+            f"{_FILE}: training.stopping_rules has a {rule.type} rule, but the cost of forward "
+            f"passes bounds nothing where stages have a risk measure (stage {averse[0]} has one): only a "
+            "deterministic upper bound can close the gap.",
             file=_FILE,
             field="training.stopping_rules",
             value=rule.type,
-            suggestion="Use a rule of type bound_stalling.",
+            suggestion="Use a rule of type bound_stalling, or upper_bound_evaluation at an interval.",
         )
 
 
@@ -263,7 +279,7 @@ def _warn_no_effect(config: ConfigFile, sources: Sources, reporter: Reporter) ->
 
 
 def _tuning_keys(config: ConfigFile) -> list[str]:
-    """Return the keys that only tune the peer's solver; those of simulation wait for its command."""
+    """Return the keys that only tune the peer's solver, and how its results wait for their writer."""
     keys = []
     if config.training.solver is not None:
         for name, value in config.training.solver.model_dump(exclude_none=True).items():
@@ -273,4 +289,10 @@ def _tuning_keys(config: ConfigFile) -> list[str]:
     parallelism = config.training.parallelism
     if parallelism is not None and isinstance(parallelism.backward_scheduler, ByNode):
         keys.append("training.parallelism.backward_scheduler")
+    simulation = config.simulation
+    if simulation is not None:
+        given = {} if simulation.solver is None else simulation.solver.model_dump(exclude_none=True)
+        keys += [f"simulation.solver.{name}" for name in given]
+        if simulation.io_channel_capacity is not None:
+            keys.append("simulation.io_channel_capacity")
     return keys

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from cobre.case.catalogue import ENTITY_TYPES, by_id
 from cobre.case.format import layout
 from cobre.case.format.sources import Sources
-from cobre.case.model import Scenarios
+from cobre.case.model import Case, Scenarios
 from cobre.case.problems import Reporter, name_entity, short_ids
 from cobre.case.scenarios.stats import group_by_stages, name_group
 
@@ -62,6 +62,65 @@ def check_penalty_order(sources: Sources, reporter: Reporter) -> None:
                     rule="5b.10",
                     suggestion="A small positive cost makes the solution unique.",
                 )
+
+
+def check_cost_order(case: Case, reporter: Reporter) -> None:
+    """Warn of plants and imports that cost no less than any deficit of the buses that they can reach."""
+    reachable = _deficit_cost_in_reach(case)
+    thermals = [
+        (plant.id, plant.name, reachable[plant.bus_id], max(costs))
+        for number, plant in enumerate(case.thermals)
+        if (
+            costs := [
+                float(data.thermal_cost[number])
+                for data in case.stage_data
+                if data.thermal_max_mw[number].max() > 0.0
+            ]
+        )
+    ]
+    contracts = [
+        (contract.id, contract.name, reachable[contract.bus_id], max(prices))
+        for number, contract in enumerate(case.contracts)
+        if contract.kind == "import"
+        and (
+            prices := [
+                float(data.contract_price[number].max())
+                for data in case.stage_data
+                if data.contract_max_mw[number].max() > 0.0
+            ]
+        )
+    ]
+    for path, word, field, found in (
+        (layout.THERMALS, "thermal", "cost_per_mwh", thermals),
+        (layout.CONTRACTS, "contract", "price_per_mwh", contracts),
+    ):
+        for number, name, deficit, cost in found:
+            if cost >= deficit:
+                entity = name_entity(word, number, name)
+                reporter.warning(
+                    "ModelQuality",
+                    f"{path}: {entity} costs up to {cost:,.6g} $/MWh, but leaving load unserved costs at "
+                    "most "
+                    f"{deficit:,.6g} $/MWh where its power can go, so deficit comes before it.",
+                    file=path,
+                    entity=entity,
+                    field=field,
+                    value=cost,
+                    suggestion="Check the unit of both costs ($/MWh), and that deficit costs most.",
+                )
+
+
+def _deficit_cost_in_reach(case: Case) -> dict[int, float]:
+    """Return for every bus the highest deficit cost among the buses that lines tie it to, itself included."""
+    group = {bus.id: bus.id for bus in case.buses}
+    for line in case.lines:
+        old, new = group[line.target_bus_id], group[line.source_bus_id]
+        group = {bus: new if number == old else number for bus, number in group.items()}
+    highest: dict[int, float] = {}
+    for bus in case.buses:
+        cost = max(segment.cost_per_mwh for segment in bus.deficit_segments)
+        highest[group[bus.id]] = max(cost, highest.get(group[bus.id], -np.inf))
+    return {bus: highest[number] for bus, number in group.items()}
 
 
 def check_inflow_noise(sources: Sources, inflow_std: NDArray[np.float64], reporter: Reporter) -> None:

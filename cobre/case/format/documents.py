@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from cobre.case.format import layout
 from cobre.case.format.reader import decode_json, read_bytes
 from cobre.case.problems import Reporter
+from cobre.parquet_size import excessive_size
 
 JsonObject = dict[str, Any]
 
@@ -123,7 +124,7 @@ class CaseDocuments(Mapping[str, Any]):
         content = self._contents[path]
         if path.endswith(".parquet"):
             if isinstance(content, bytes):
-                return pq.ParquetFile(pa.BufferReader(content)).read()
+                return _parquet(content).read()
             return content if isinstance(content, pa.Table) else pa.table(content)
         # Through text in any case: a copy that can be changed without changing this case.
         return json.loads(content if isinstance(content, bytes) else encode_json(content))
@@ -160,10 +161,17 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__}")
 
 
+def _parquet(content: bytes) -> Any:
+    """Open a plausible Parquet file; from bytes, for pyarrow makes columns of folders named "name=value"."""
+    file = pq.ParquetFile(pa.BufferReader(content))
+    if reason := excessive_size(file.metadata, len(content)):
+        raise ValueError(reason)
+    return file
+
+
 def _open(content: Any) -> OpenTable:
     if isinstance(content, bytes):
-        # From bytes: a path would make pyarrow read "name=value" folders as extra columns.
-        file = pq.ParquetFile(pa.BufferReader(content))
+        file = _parquet(content)
         return OpenTable(file.schema_arrow, lambda columns: file.read(columns=columns))
     table = content if isinstance(content, pa.Table) else pa.table(content)
     return OpenTable(table.schema, table.select)

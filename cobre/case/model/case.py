@@ -30,6 +30,7 @@ from cobre.case.model.system import (
     PumpingStation,
     Thermal,
 )
+from cobre.display import html_table
 from cobre.errors import Problem
 from cobre.hydro.energy import EnergyData
 
@@ -176,6 +177,9 @@ class Case:
         from cobre.stochastic.report.document import stochastic_report
 
         return stochastic_report(self)
+
+    def _repr_html_(self) -> str:
+        return html_table("Case", self.summary().rows())
 
     def __repr__(self) -> str:
         counts = (

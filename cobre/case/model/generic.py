@@ -85,3 +85,10 @@ class GenericRow:
     lower: float
     upper: float
     penalty: float | None
+
+    def __repr__(self) -> str:
+        place = f"stage={self.stage}, block={self.block}"
+        limits = f"{self.lower:g} to {self.upper:g}"
+        return (
+            f"GenericRow({self.name!r}, {place}, {len(self.terms)} terms, {limits}, penalty={self.penalty})"
+        )

@@ -48,6 +48,10 @@ class Stage:
         """Hours of the stage, from its blocks."""
         return sum(block.hours for block in self.blocks)
 
+    def __repr__(self) -> str:
+        dates = f"{self.start_date} to {self.end_date}"
+        return f"Stage(id={self.id}, {dates}, {len(self.blocks)} blocks, {self.num_openings} openings)"
+
 
 @dataclass(frozen=True)
 class Season:
@@ -120,6 +124,9 @@ class PolicyGraph:
         return all(
             node.stage == position and node.scenario_id is None for position, node in enumerate(self.nodes)
         )
+
+    def __repr__(self) -> str:
+        return f"PolicyGraph({len(self.nodes)} nodes, {len(self.transitions)} transitions)"
 
 
 def chain_graph(stages: int) -> PolicyGraph:

@@ -49,11 +49,11 @@ class CutSelection:
     start_iteration: int = 2
     """First iteration of ``dynamic``."""
     seed_window: int = 5
-    """Latest iterations whose cuts an LP starts with (``dynamic``)."""
+    """Latest iterations whose cuts an LP of HiGHS starts with."""
     candidate_recency: int | None = None
     """Latest iterations whose cuts are candidates (``dynamic``); ``None`` = all."""
     max_added_per_round: int = 10
-    """Most cuts added to an LP at once (``dynamic``)."""
+    """Most cuts added to an LP of HiGHS at once."""
     max_active_per_stage: int | None = None
     """Most active cuts of a node, those of the present iteration aside; ``None`` = no limit."""
     activity_tolerance: float = 0.0
@@ -66,8 +66,9 @@ class CutSelection:
 class UpperBoundOptions:
     """The deterministic upper bound: whether and when it is evaluated, and with which prices."""
 
-    enabled: bool = False
-    """At the end of training; and on the way there if there is an interval."""
+    enabled: bool | None = None
+    """At the end of training; and on the way there if there is an interval. ``None`` = at the end, where a
+    rule of sizes finds it cheap."""
     initial_iteration: int = 1
     """First iteration after which it is evaluated on the way."""
     interval_iterations: int | None = None
@@ -76,6 +77,16 @@ class UpperBoundOptions:
     """$ per unit of a state component where no valid price is found; ``None`` = no such moves."""
     price_factor: float = 1.0
     """Margin on the prices that are found, 1 or more."""
+
+
+@dataclass(frozen=True)
+class PassSchedule:
+    """How the number of forward passes of an iteration grows."""
+
+    initial: int
+    """Of the first iterations."""
+    double_every: int
+    """Iterations after which they are twice as many, up to all of them."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +111,22 @@ class TrainingOptions:
     """Whether one of the rules is enough or all must agree."""
     cut_selection: CutSelection = CutSelection()
     upper_bound: UpperBoundOptions = field(default_factory=UpperBoundOptions)
+    enabled: bool = True
+    """Whether a run trains a policy; else it simulates the stored one."""
+    pass_schedule: PassSchedule | None = field(default=None, metadata={"extension": True})
+    """``None``: all forward passes in every iteration."""
+
+    def __repr__(self) -> str:
+        passes = "enumerated" if self.enumerated else f"{self.forward_passes} forward passes"
+        return f"TrainingOptions({self.iteration_limit} iterations, {passes}, seed={self.tree_seed})"
 
 
 @dataclass(frozen=True)
 class SimulationOptions:
     """Options of simulation."""
 
+    enabled: bool = False
+    """Whether a run simulates the policy that it has trained."""
     num_scenarios: int = 2000
     """0 with ``enumerated``."""
     enumerated: bool = False

@@ -7,7 +7,7 @@ import pytest
 from builders.base_case import errors_of, only, pick, put, warnings_of, write_case
 
 from cobre.case import load
-from cobre.case.model import CheckpointOptions, PolicyOptions, ScenarioSource, UpperBoundOptions
+from cobre.case.model import CheckpointOptions, PassSchedule, PolicyOptions, ScenarioSource, UpperBoundOptions
 
 
 def sources(**values: Any) -> Any:
@@ -44,16 +44,6 @@ def sources(**values: Any) -> Any:
         ),
         (
             lambda f: f["training"]["stopping_rules"].append({"type": "gap", "bound": "statistical"}),
-            "training.stopping_rules[1]",
-        ),
-        (
-            lambda f: f["training"].update(
-                selection={"method": "sampled", "forward_passes": 1},
-                stopping_rules=[
-                    *f["training"]["stopping_rules"],
-                    {"type": "gap", "tolerance": 1, "bound": "statistical"},
-                ],
-            ),
             "training.stopping_rules[1]",
         ),
     ],
@@ -220,3 +210,21 @@ def test_prices_of_the_upper_bound_out_of_range(tmp_path: Path, key: str, value:
     (problem,) = errors_of(write_case(tmp_path, config=put("upper_bound_evaluation", section)))
     assert problem.context["field"] == f"upper_bound_evaluation.lipschitz.{key}"
     assert told in problem.message
+
+
+def test_few_passes_early(tmp_path: Path) -> None:
+    def case_of(name: str, **keys: int) -> Path:
+        selection = {"method": "sampled", "forward_passes": 8, **keys}
+        return write_case(tmp_path / name, config=put("training.selection", selection))
+
+    assert load(case_of("plain")).training.pass_schedule is None
+    assert load(case_of("one", initial_passes=1)).training.pass_schedule == PassSchedule(1, 10)
+    both = case_of("both", initial_passes=2, double_every=4)
+    assert load(both).training.pass_schedule == PassSchedule(2, 4)
+    for name, keys, field in (
+        ("all", {"initial_passes": 8}, "initial_passes"),
+        ("none", {"initial_passes": 0}, "initial_passes"),
+        ("alone", {"double_every": 4}, "double_every"),
+    ):
+        (problem,) = errors_of(case_of(name, **keys))
+        assert problem.context["field"] == f"training.selection.{field}"

@@ -14,7 +14,13 @@ from cobre.case import check
     [
         ("config", "trainig", None, "trainig", "Did you mean 'training'?"),
         ("config", "training.tree_sed", None, "training.tree_sed", "Did you mean 'tree_seed'?"),
-        ("config", "training.selection.x", None, "training.selection.x", "keys: forward_passes, method."),
+        (
+            "config",
+            "training.selection.x",
+            None,
+            "training.selection.x",
+            "keys: double_every, forward_passes, initial_passes, method.",
+        ),
         ("config", "training.stopping_rules.0.limits", None, "training.stopping_rules[0].limits", "'limit'"),
         ("config", "training.forward_passes", None, "training.forward_passes", '"selection"'),
         ("penalties", "hydro.spilage_cost", None, "hydro.spilage_cost", "'spillage_cost'"),
@@ -168,7 +174,6 @@ def test_entity_without_readable_id(tmp_path: Path) -> None:
 
 
 UNSUPPORTED = [
-    ("config", "training.enabled", False, "without training"),
     ("config", "exports", {"states": True}, "exporting"),
     ("stages", "stages.0.sampling_method", "selective", "representative openings"),
     ("stages", "policy_graph.type", "cyclic", "cyclic"),
@@ -208,12 +213,11 @@ def test_faults_of_several_entities(tmp_path: Path) -> None:
     assert len(errors) == 4
 
 
-def test_simulation_asked_for_is_a_warning(tmp_path: Path) -> None:
-    warnings = warnings_of(write_case(tmp_path, config=put("simulation.enabled", True)))
-    assert (
-        "simulation is a separate command"
-        in pick(warnings, "SemanticAmbiguity", field="simulation.enabled").message
-    )
+def test_keys_of_simulation_without_effect_are_a_warning(tmp_path: Path) -> None:
+    asked = warnings_of(write_case(tmp_path / "asked", config=put("simulation.enabled", True)))
+    assert not any(warning.context.get("file") == "config.json" for warning in asked)
+    warnings = warnings_of(write_case(tmp_path / "tuned", config=put("simulation.io_channel_capacity", 8)))
+    pick(warnings, "SemanticAmbiguity", file="config.json", field="simulation.io_channel_capacity")
 
 
 def test_without_iteration_limit(tmp_path: Path) -> None:

@@ -35,6 +35,10 @@ class SampledTraining(FormatModel):
     """Names this form."""
     forward_passes: SampleCount
     """Forward passes of one iteration."""
+    initial_passes: PositiveCount | None = None
+    """Forward passes of the first iterations, less than forward_passes; all unless given."""
+    double_every: PositiveCount | None = None
+    """Iterations after which the initial passes double, up to forward_passes; 10 unless given."""
 
 
 class EnumeratedTraining(FormatModel):
@@ -174,8 +178,8 @@ class TrainingSolver(FormatModel):
 class Training(FormatModel):
     """Section ``training``."""
 
-    enabled: Annotated[bool | None, unsupported("simulating without training", True)] = None
-    """Whether a policy is trained; true unless given."""
+    enabled: bool | None = None
+    """Whether ``cobre run`` trains a policy; true unless given. Otherwise it simulates the stored one."""
     tree_seed: Int64 | None = None
     """Seed of the opening tree, taken without its sign; 42 unless given."""
     selection: Annotated[SampledTraining | EnumeratedTraining, Field(discriminator="method")]
@@ -200,7 +204,7 @@ class SampledSimulation(FormatModel):
     method: Literal["sampled"]
     """Names this form."""
     num_scenarios: Count
-    """Scenarios; 0 skips the simulation."""
+    """Scenarios; with 0 ``cobre run`` skips the simulation."""
 
 
 class EnumeratedSimulation(FormatModel):
@@ -211,16 +215,16 @@ class EnumeratedSimulation(FormatModel):
 
 
 class Simulation(FormatModel):
-    """Section ``simulation``; checked in shape, used by no command yet."""
+    """Section ``simulation``."""
 
     enabled: bool | None = None
-    """Whether training is followed by a simulation; false unless given."""
+    """Whether ``cobre run`` simulates the policy that it has trained; false unless given."""
     selection: Annotated[SampledSimulation | EnumeratedSimulation, Field(discriminator="method")] | None = (
         None
     )
     """2000 sampled scenarios unless given."""
     io_channel_capacity: Count | None = None
-    """Results that wait for the writer; 64 unless given."""
+    """Without effect: a block of scenarios is written before the next is simulated."""
     scenario_source: SimulationScenarioSource | None = None
     """Training's unless given."""
     solver: PhaseSolverProfile | None = None
@@ -352,7 +356,8 @@ class UpperBoundEvaluation(FormatModel):
     """Section ``upper_bound_evaluation``: a deterministic upper bound over the states visited."""
 
     enabled: bool | None = None
-    """Whether the bound is computed, at the end of training at least."""
+    """Whether the bound is computed, at the end of training at least; unless given, at the end of training
+    where it is cheap by a fixed rule of sizes."""
     initial_iteration: PositiveCount | None = None
     """First iteration with the bound; 1 unless given."""
     interval_iterations: PositiveCount | None = None
