@@ -33,7 +33,7 @@ class Iteration(Protocol):
     @property
     def upper_bound_std(self) -> float: ...  # noqa: D102
     @property
-    def ci_95(self) -> float: ...  # noqa: D102
+    def risk_averse(self) -> bool: ...  # noqa: D102
     @property
     def deterministic_upper_bound(self) -> float | None: ...  # noqa: D102
     @property
@@ -72,7 +72,7 @@ class StoppingRule(FormatModel):
     converges: ClassVar[bool] = False
     """Whether training that the rule ends has converged, or just ended."""
     takes_upper_bound: ClassVar[bool] = False
-    """Whether the rule compares the bounds; under a risk measure the upper one is an expected cost only."""
+    """Whether the rule compares the bounds; the cost of passes is none under a risk measure."""
     needs_stage_costs: ClassVar[bool] = False
     """Whether the rule reads ``stage_costs``, which are empty otherwise."""
 

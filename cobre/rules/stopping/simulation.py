@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal
@@ -33,7 +34,8 @@ class SimulationStopping(StoppingRule):
     def is_met(self, history: Sequence[Iteration], elapsed_s: float) -> bool:
         """Compare the latest evaluation of mean stage costs with that of one period earlier."""
         done = len(history)
-        taken = math.ceil(self.replications / history[-1].forward_passes)
+        passes = itertools.accumulate(record.forward_passes for record in reversed(history))
+        taken = next((k for k, made in enumerate(passes, 1) if made >= self.replications), done)
         if done % self.period or done < self.period + taken:
             return False
         if not is_stalling(self.bound_window, self.bound_tol, history):
