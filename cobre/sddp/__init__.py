@@ -11,9 +11,21 @@ if TYPE_CHECKING:
     from cobre.policy import Policy
     from cobre.sddp.plan import TrainingPlan
     from cobre.sddp.progress import IterationRecord, TrainingResult
-    from cobre.sddp.study import Study, train
+    from cobre.sddp.simulation.result import SimulationProgress, SimulationResult
+    from cobre.sddp.study import RunResult, Study, simulate, train
 
-__all__ = ["IterationRecord", "Policy", "Study", "TrainingPlan", "TrainingResult", "train"]
+__all__ = [
+    "IterationRecord",
+    "Policy",
+    "RunResult",
+    "SimulationProgress",
+    "SimulationResult",
+    "Study",
+    "TrainingPlan",
+    "TrainingResult",
+    "simulate",
+    "train",
+]
 
 # Lazy, because ``python -m cobre.sddp`` imports this before the command line sets the number of threads of
 # Numba, and to show its help without loading the compiler.
@@ -22,9 +34,13 @@ __getattr__, __dir__ = lazy_names(
     {
         "IterationRecord": "cobre.sddp.progress:IterationRecord",
         "Policy": "cobre.policy:Policy",
+        "RunResult": "cobre.sddp.study:RunResult",
+        "SimulationProgress": "cobre.sddp.simulation.result:SimulationProgress",
+        "SimulationResult": "cobre.sddp.simulation.result:SimulationResult",
         "Study": "cobre.sddp.study:Study",
         "TrainingPlan": "cobre.sddp.plan:TrainingPlan",
         "TrainingResult": "cobre.sddp.progress:TrainingResult",
+        "simulate": "cobre.sddp.study:simulate",
         "train": "cobre.sddp.study:train",
     },
 )

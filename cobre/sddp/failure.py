@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -79,22 +80,85 @@ def solver_error(
     buffers: IterationBuffers,
     directory: Path,
 ) -> SolverError:
-    """Explain the LP that failed, and write it as a file."""
+    """Explain the LP of an iteration that failed, and write it as a file."""
     status, node, opening, phase = (int(value) for value in buffers.failure[own_pass])
     template, stage = templates[node], int(graph.node_stage[node])
-    scenario = int(buffers.pass_start[rank]) + own_pass
-    state = buffers.start_own[own_pass] if stage == 0 else buffers.state_own[own_pass, stage - 1]
-    cuts = int(pool.num_cuts[node])
-    active = pool.active[node, :cuts]
     forward = phase == fields.PHASE_FORWARD
-    noise = buffers.noise_own[own_pass, stage] if forward else template.opening_values[opening]
+    place = LpPlace(
+        stage=template.stage_id,
+        node=node,
+        scenario=int(buffers.pass_start[rank]) + own_pass,
+        opening=opening,
+        phase=_PHASES[phase],
+        iteration=iteration + 1,
+    )
+    return explained_failure(
+        status,
+        place,
+        template,
+        pool,
+        noise=buffers.noise_own[own_pass, stage] if forward else template.opening_values[opening],
+        state=buffers.start_own[own_pass] if stage == 0 else buffers.state_own[own_pass, stage - 1],
+        directory=directory,
+    )
+
+
+@dataclass(frozen=True)
+class LpPlace:
+    """Which LP failed.
+
+    Attributes
+    ----------
+    stage, node
+        Declared id of the stage; position of the node.
+    phase
+        In words.
+    iteration
+        From 1; 0 in simulation.
+    """
+
+    stage: int
+    node: int
+    scenario: int
+    opening: int
+    phase: str
+    iteration: int
+
+    def __str__(self) -> str:
+        when = f", iteration {self.iteration}" if self.iteration else ""
+        return f"stage {self.stage}, scenario {self.scenario}, opening {self.opening} ({self.phase}{when})"
+
+
+def explained_failure(
+    status: int,
+    place: LpPlace,
+    template: StageTemplate,
+    pool: CutPool,
+    *,
+    noise: FloatArray,
+    state: FloatArray,
+    directory: Path,
+) -> SolverError:
+    """Explain an LP that could not be solved, and write it as a file into ``directory``.
+
+    Parameters
+    ----------
+    status
+        Of :mod:`cobre.lp.engine`.
+    template
+        Of its node, not scaled.
+    noise, state
+        Values of the random entities without the part of past inflows, and the incoming state.
+    """
     if status in (RIGHT_HAND_SIDE_REFUSED, CUTS_REFUSED):
-        return _refused_numbers(template, status, noise, state, iteration, scenario, opening, _PHASES[phase])
-    name = f"failed_stage{template.stage_id}_scenario{scenario}_opening{opening}.mps"
+        return _refused_numbers(template, status, noise, state, place)
+    cuts = int(pool.num_cuts[place.node])
+    active = pool.active[place.node, :cuts]
+    name = f"failed_stage{template.stage_id}_scenario{place.scenario}_opening{place.opening}.mps"
     diagnosis = diagnose(
         template,
-        pool.intercept[node, :cuts][active],
-        pool.slope[node, :cuts][active],
+        pool.intercept[place.node, :cuts][active],
+        pool.slope[place.node, :cuts][active],
         state,
         noise,
         directory / name,
@@ -105,16 +169,14 @@ def solver_error(
     anew = f"not solved from scratch ({diagnosis.trouble})" if diagnosis.status is None else diagnosis.status
     found = first if anew == first else f"{first}; from scratch: {anew}"
     return SolverError(
-        f"the LP of stage {template.stage_id}, scenario {scenario}, opening {opening} ({_PHASES[phase]}, "
-        f"iteration {iteration + 1}) could not be solved: {found}; "
-        f"rows that cannot hold: {shown}",
+        f"the LP of {place} could not be solved: {found}; rows that cannot hold: {shown}",
         stage=template.stage_id,
-        iteration=iteration + 1,
-        scenario=scenario,
-        opening=opening,
+        iteration=place.iteration,
+        scenario=place.scenario,
+        opening=place.opening,
         solver_status=diagnosis.status or first,
         context={
-            "phase": _PHASES[phase],
+            "phase": place.phase,
             "violated_rows": rows,
             "model_file": None if diagnosis.model_file is None else str(diagnosis.model_file),
             "model_file_error": diagnosis.trouble,
@@ -126,14 +188,7 @@ def solver_error(
 
 
 def _refused_numbers(
-    template: StageTemplate,
-    status: int,
-    noise: FloatArray,
-    state: FloatArray,
-    iteration: int,
-    scenario: int,
-    opening: int,
-    phase: str,
+    template: StageTemplate, status: int, noise: FloatArray, state: FloatArray, place: LpPlace
 ) -> SolverError:
     """Name the numbers that the LP cannot hold: those of rows, or of cuts."""
     what, rows = "a cut on the future cost", []
@@ -143,14 +198,13 @@ def _refused_numbers(
         rows = [f"{template.row_names[row]} = {rhs[row]:.6g}" for row in wrong]
         what = f"right-hand sides: {'; '.join(rows[:_NAMED_ROWS]) or 'see the state'}"
     return SolverError(
-        f"the LP of stage {template.stage_id}, scenario {scenario}, opening {opening} ({phase}, "
-        f"iteration {iteration + 1}) cannot hold {what}: numbers must lie below {INFINITE:.0e}",
+        f"the LP of {place} cannot hold {what}: numbers must lie below {INFINITE:.0e}",
         stage=template.stage_id,
-        iteration=iteration + 1,
-        scenario=scenario,
-        opening=opening,
+        iteration=place.iteration,
+        scenario=place.scenario,
+        opening=place.opening,
         solver_status="numbers refused",
-        context={"phase": phase, "refused_rows": rows, "state": [float(value) for value in state]},
+        context={"phase": place.phase, "refused_rows": rows, "state": [float(value) for value in state]},
         suggestion="look at loads, inflows and inflow models of the entities named; "
         "an inflow model whose coefficients let inflows grow from stage to stage does this",
     )

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from cobre.case.model import Case, CheckpointOptions
 from cobre.comm.contract import Communicator
@@ -19,6 +19,7 @@ from cobre.errors import OutputError, Problem, ValidationError
 from cobre.output import choose_output
 from cobre.policy import (
     FoundCheckpoint,
+    LpEngine,
     PlannedWork,
     StoredDirectory,
     StoredWork,
@@ -56,6 +57,7 @@ class TrainingArguments:
     checkpoint_every: int | None = None
     keep_checkpoints: int | None = None
     force: bool = False
+    lp_engine: LpEngine | None = None
 
     def check(self, **others: int | None) -> None:
         """Check these arguments, and ``others`` that must be positive.
@@ -80,7 +82,7 @@ class TrainingArguments:
             )
             for name, value in {**positive, "seed": self.seed}.items()
             for least, most in [ranges[name]]
-            if value is not None and not (_is_whole(value) and least <= value <= most)
+            if value is not None and not (is_whole(value) and least <= value <= most)
         ]
         for name, place in (("output", self.output), ("warm_start", self.warm_start)):
             if place is not None and place is not True and not isinstance(place, (str, os.PathLike)):
@@ -91,6 +93,14 @@ class TrainingArguments:
                         {"field": name, "value": repr(place)},
                     )
                 )
+        if self.lp_engine is not None and self.lp_engine not in get_args(LpEngine):
+            problems.append(
+                Problem(
+                    "InvalidValue",
+                    f"lp_engine must be one of {', '.join(get_args(LpEngine))}, not {self.lp_engine!r:.80}",
+                    {"field": "lp_engine", "value": repr(self.lp_engine)},
+                )
+            )
         if self.resume and self.warm_start is not None:
             problems.append(
                 Problem(
@@ -103,7 +113,8 @@ class TrainingArguments:
             raise ValidationError(problems, source="arguments")
 
 
-def _is_whole(value: Any) -> bool:
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number, of whatever type."""
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
@@ -121,6 +132,8 @@ class TrainingPlan:
         Where results go; ``None`` = nowhere.
     planned
         What will be in the output directory; on the process that writes there.
+    lp_engine
+        What solves LPs: as asked for, else as in the run that is resumed, else ``auto``.
     """
 
     case: Case
@@ -131,6 +144,7 @@ class TrainingPlan:
     force: bool = False
     warnings: tuple[Problem, ...] = ()
     planned: PlannedWork | None = field(default=None, repr=False)
+    lp_engine: LpEngine = "auto"
 
     @property
     def failure_directory(self) -> Path:
@@ -168,7 +182,7 @@ def make_plan(case: Case, options: TrainingArguments, ranks: int, threads: int) 
     if output is None:
         fingerprint = None if warm_start is None else study_fingerprint(case)
         storage = Storage(warm_start=warm_start, fingerprint=fingerprint)
-        return TrainingPlan(case, ranks, threads, None, storage)
+        return TrainingPlan(case, ranks, threads, None, storage, lp_engine=options.lp_engine or "auto")
     fingerprint = study_fingerprint(case)
     checkpoints, limit = output / CHECKPOINTS, case.training.iteration_limit
     begun: StoredWork | None = None
@@ -203,7 +217,18 @@ def make_plan(case: Case, options: TrainingArguments, ranks: int, threads: int) 
         started_from=started_from,
         fingerprint=fingerprint,
     )
-    return TrainingPlan(case, ranks, threads, output, storage, options.force, tuple(warnings), planned)
+    before = None if begun is None else begun.lp_engine
+    return TrainingPlan(
+        case,
+        ranks,
+        threads,
+        output,
+        storage,
+        options.force,
+        tuple(warnings),
+        planned,
+        options.lp_engine or before or "auto",
+    )
 
 
 def plan_together(comm: Communicator, case: Case, options: TrainingArguments, threads: int) -> TrainingPlan:
@@ -215,25 +240,32 @@ def plan_together(comm: Communicator, case: Case, options: TrainingArguments, th
     text = text_of_root(comm, "" if plan is None else _plan_text(plan))
     if plan is not None:
         return plan
-    output, storage = _read_plan_text(text)
-    return TrainingPlan(with_options(case, options), comm.size, threads, output, storage, options.force)
+    document = json.loads(text)
+    output = None if document["output"] is None else Path(document["output"])
+    return TrainingPlan(
+        with_options(case, options),
+        comm.size,
+        threads,
+        output,
+        _read_storage(document["storage"]),
+        options.force,
+        lp_engine=document["lp_engine"],
+    )
 
 
 def _plan_text(plan: TrainingPlan) -> str:
     """Return what ranks other than the one that writes need of a plan."""
     storage = asdict(replace(plan.storage, fingerprint=None, opened=None))
-    return json.dumps({"output": plan.output, "storage": storage}, default=str)
+    document = {"output": plan.output, "storage": storage, "lp_engine": plan.lp_engine}
+    return json.dumps(document, default=str)
 
 
-def _read_plan_text(text: str) -> tuple[Path | None, Storage]:
-    document = json.loads(text)
-    entries: dict[str, Any] = document["storage"]
+def _read_storage(entries: dict[str, Any]) -> Storage:
     for name in ("checkpoints", "resume_from", "warm_start"):
         entries[name] = None if entries[name] is None else Path(entries[name])
     schedule: Mapping[str, Any] | None = entries["schedule"]
     entries["schedule"] = None if schedule is None else CheckpointOptions(**schedule)
-    output = document["output"]
-    return None if output is None else Path(output), Storage(**entries)
+    return Storage(**entries)
 
 
 def _output_of(case: Case, options: TrainingArguments) -> tuple[Path | None, list[Problem]]:

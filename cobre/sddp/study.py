@@ -9,23 +9,28 @@ import datetime
 import json
 import os
 import socket
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.case.model import Case
+from cobre.display import html_table
 from cobre.errors import CobreError, OutputError, Problem, ValidationError
 from cobre.machine import check_compiler, check_process, check_workers, usable_cpus
 from cobre.sddp.ranks.cpus import requested_threads, threads_of_ranks
 
 if TYPE_CHECKING:
     from cobre.comm import Communicator
+    from cobre.policy import LpEngine
     from cobre.sddp.plan import TrainingPlan
     from cobre.sddp.progress import IterationRecord, TrainingResult
+    from cobre.sddp.simulation.plan import PolicySource, SimulationPlan
+    from cobre.sddp.simulation.result import SimulationProgress, SimulationResult
 
     OnStart = Callable[[TrainingPlan], object]
+    OnProgress = Callable[[SimulationProgress], object]
     OnIteration = Callable[[IterationRecord], object]
     OnTrained = Callable[[TrainingResult], object]
 
@@ -61,6 +66,9 @@ class Study:
     def __repr__(self) -> str:
         return f"Study({str(self._case.path)!r})"
 
+    def _repr_html_(self) -> str:
+        return html_table("Study", self._case.summary().rows())
+
     def train(
         self,
         *,
@@ -75,6 +83,7 @@ class Study:
         checkpoint_every: int | None = None,
         keep_checkpoints: int | None = None,
         force: bool = False,
+        lp_engine: LpEngine | None = None,
         on_start: OnStart | None = None,
         on_iteration: OnIteration | None = None,
         on_trained: OnTrained | None = None,
@@ -114,6 +123,10 @@ class Study:
             the case, or of the run that is resumed. One at the end is always written.
         force
             Replace what ``output`` holds, even if that is another study's or longer.
+        lp_engine
+            What solves LPs: ``"own"``, ``"highs"``, or ``"auto"``, a fixed rule of their sizes. By default
+            that of the run that is resumed, else ``"auto"``. Optimal values are the same; where an LP has
+            several solutions, policies differ.
         on_start
             Called once everything is decided, with the :class:`~cobre.sddp.plan.TrainingPlan`.
         on_iteration
@@ -140,12 +153,13 @@ class Study:
 
         began = _now()
         options = TrainingArguments(
-            iterations, seed, output, resume, warm_start, checkpoint_every, keep_checkpoints, force
+            iterations, seed, output, resume, warm_start, checkpoint_every, keep_checkpoints, force, lp_engine
         )
         options.check(ranks=ranks, threads=threads)
         check_workers(ranks, threads)
         check_process(threads or 1)
         check_compiler()
+        _check_enabled(self._case)
         _check_collaborators(
             communicator, ranks, on_start=on_start, on_iteration=on_iteration, on_trained=on_trained
         )
@@ -157,24 +171,168 @@ class Study:
             threads = threads or threads_of_ranks(ranks)
             check_workers(ranks, threads)
             plan = make_plan(self._case, options, ranks, threads)
-            _call(on_start, plan)
-            result = _placed(plan, train_on_ranks(plan, backend=backend, on_iteration=on_iteration))
-            _call(on_trained, result)
-            return _write(plan, result, began)
+            with _logged(plan) as finish:
+                _call(on_start, plan)
+                result = _placed(plan, train_on_ranks(plan, backend=backend, on_iteration=on_iteration))
+                _call(on_trained, result)
+                return finish(_write(plan, result, began))
         from cobre.comm import create_communicator
         from cobre.sddp.ranks.agreement import failing_together
         from cobre.sddp.training import train_together
 
         with ExitStack() as resources:
-            comm = communicator or resources.enter_context(create_communicator(_backend_of_one(backend)))
-            plan = plan_together(comm, self._case, options, threads or requested_threads() or _share(comm))
+            comm = communicator or resources.enter_context(create_communicator(backend_of_one(backend)))
+            plan = plan_together(
+                comm, self._case, options, threads or requested_threads() or share_of_processors(comm)
+            )
+            finish = resources.enter_context(_logged(plan if comm.rank == 0 else None))
             _call(on_start, plan)
             result = _placed(plan, train_together(plan, comm, on_iteration))
             _call(on_trained, result)
             with failing_together(comm):
                 if comm.rank == 0:
                     result = _write(plan, result, began)
-            return result
+            return finish(result)
+
+    def simulate(
+        self,
+        policy: PolicySource = None,
+        *,
+        scenarios: int | None = None,
+        ranks: int = 1,
+        threads: int | None = None,
+        backend: str = "auto",
+        seed: int | None = None,
+        output: str | os.PathLike[str] | bool | None = None,
+        resume: bool = False,
+        force: bool = False,
+        lp_engine: LpEngine | None = None,
+        on_start: Callable[[SimulationPlan], object] | None = None,
+        on_progress: OnProgress | None = None,
+        communicator: Communicator | None = None,
+    ) -> SimulationResult:
+        """Operate the system under a policy in many scenarios; the same bytes for any ranks and threads.
+
+        >>> import cobre
+        >>> study = cobre.Study("examples/random-inflow")
+        >>> result = study.simulate(study.train(iterations=20), scenarios=500)  # doctest: +SKIP
+
+        Parameters
+        ----------
+        policy
+            What training returned, a policy, or the directory of one (of cobre or of cobre-rs); by default
+            the one in ``output``.
+        scenarios
+            So many sampled ones, in place of ``simulation.selection`` of the case.
+        ranks, threads, backend, communicator
+            As for :meth:`train`.
+        seed
+            By which scenarios draw openings and fresh noise, in place of the case's; the tree of openings
+            stays as it is.
+        output
+            Directory of the results, written to its folder ``simulation``. By default nothing is written
+            for a policy that is given; without one, with ``True`` and with ``resume``, it is ``output`` in
+            the case directory.
+        resume
+            Go on with an interrupted simulation of the same study, policy and seed in ``output``.
+        force
+            Replace the simulation in ``output`` even if it is another study's or has more scenarios.
+        lp_engine
+            As for :meth:`train`; ``"auto"`` unless given.
+        on_start
+            Called once everything is decided, with the plan.
+        on_progress
+            Called in this process after each round of scenarios with a ``SimulationProgress``; a true return
+            value stops all ranks. What is complete then can be gone on with.
+
+        Raises
+        ------
+        ValidationError
+            When an argument is out of range, there is no policy, or it does not fit the case.
+        OutputError
+            When the output directory cannot be written, holds what would be lost, or nothing to resume.
+        SolverError
+            When a stage LP cannot be solved, with one rank.
+        WorkerError
+            When one of several ranks fails; ``inner`` is what it raised.
+        """
+        from cobre.sddp.simulation.plan import SimulationArguments
+        from cobre.sddp.simulation.run import simulate_case
+
+        options = SimulationArguments(policy, scenarios, seed, output, resume, force, lp_engine)
+        options.check(ranks=ranks, threads=threads)
+        check_workers(ranks, threads)
+        check_process(threads or 1)
+        check_compiler()
+        _check_collaborators(communicator, ranks, on_start=on_start, on_progress=on_progress)
+        return simulate_case(
+            self._case,
+            options,
+            ranks=ranks,
+            threads=threads,
+            backend=backend,
+            on_start=on_start,
+            on_progress=on_progress,
+            communicator=communicator,
+        )
+
+    def run(
+        self,
+        *,
+        ranks: int = 1,
+        threads: int | None = None,
+        backend: str = "auto",
+        scenarios: int | None = None,
+        output: str | os.PathLike[str] | bool | None = True,
+        force: bool = False,
+        lp_engine: LpEngine | None = None,
+        communicator: Communicator | None = None,
+        **training: Any,
+    ) -> RunResult:
+        """Do what the case asks for: train a policy and, where ``simulation.enabled`` is true, simulate it.
+
+        With ``training.enabled`` false it simulates the policy that ``output`` holds.
+
+        Parameters
+        ----------
+        ranks, threads, backend, output, force, lp_engine, communicator
+            Of both, as for :meth:`train`.
+        scenarios
+            In place of the case's; simulates even where the case does not ask for it.
+        **training
+            Further arguments of :meth:`train`.
+        """
+        common: dict[str, Any] = {
+            "ranks": ranks,
+            "threads": threads,
+            "backend": backend,
+            "output": output,
+            "force": force,
+            "lp_engine": lp_engine,
+            "communicator": communicator,
+        }
+        trained = None
+        if self._case.training.enabled:
+            trained = self.train(**common, **training)
+        simulated = None
+        if simulates(self._case, scenarios):
+            simulated = self.simulate(trained, scenarios=scenarios, **common)
+        return RunResult(trained, simulated)
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    """What a run did: the result of training and that of simulation, ``None`` for what it did not do."""
+
+    training: TrainingResult | None
+    simulation: SimulationResult | None
+
+
+def simulates(case: Case, scenarios: int | None = None) -> bool:
+    """Return whether a run of a case simulates: it is asked for, or all that the run could do."""
+    simulation = case.simulation
+    wanted = simulation.enabled or scenarios is not None or not case.training.enabled
+    return wanted and (scenarios is not None or simulation.enumerated or simulation.num_scenarios > 0)
 
 
 def train(case: Case | str | os.PathLike[str], **options: Any) -> TrainingResult:
@@ -186,6 +344,21 @@ def train(case: Case | str | os.PathLike[str], **options: Any) -> TrainingResult
         A case, or the directory of one.
     """
     return Study(case).train(**options)
+
+
+def simulate(
+    case: Case | str | os.PathLike[str], policy: PolicySource = None, **options: Any
+) -> SimulationResult:
+    """Simulate a policy: ``Study(case).simulate(policy, ...)``, see :meth:`Study.simulate`.
+
+    Parameters
+    ----------
+    case
+        A case, or the directory of one.
+    policy
+        What training returned, a policy, or the directory of one; by default the one in the output directory.
+    """
+    return Study(case).simulate(policy, **options)
 
 
 def _loaded(case: Any) -> Case:
@@ -202,6 +375,18 @@ def _loaded(case: Any) -> Case:
         "give the directory that holds config.json, or what cobre.load_case returns",
     )
     raise ValidationError([problem], source="arguments")
+
+
+def _check_enabled(case: Case) -> None:
+    """Refuse to train a case that says it is not to be trained."""
+    if not case.training.enabled:
+        problem = Problem(
+            "IncompatibleSettings",
+            "config.json: training.enabled is false: this study is only simulated",
+            {"file": "config.json", "field": "training.enabled", "value": False},
+            "simulate its policy (cobre simulate, cobre run), or set training.enabled to true",
+        )
+        raise ValidationError([problem], source="config.json")
 
 
 def _check_collaborators(communicator: Any, ranks: int, **callbacks: Any) -> None:
@@ -226,8 +411,40 @@ def _call(function: Callable[[Any], object] | None, value: Any) -> None:
         function(value)
 
 
+@contextmanager
+def _logged(plan: TrainingPlan | None) -> Iterator[Callable[[TrainingResult], TrainingResult]]:
+    """Write the events of a run's beginning and end; give a function that takes the result for the latter."""
+    from cobre.sddp.events import event_log, failed, finished, started
+
+    log = event_log(None if plan is None else plan.output)
+    if plan is not None:
+        log.write([started(plan)])
+
+    def finish(result: TrainingResult) -> TrainingResult:
+        log.write([finished(result)])
+        known = {problem.kind for problem in result.warnings}
+        new = tuple(problem for problem in log.problems() if problem.kind not in known)
+        return replace(result, warnings=(*result.warnings, *new)) if new else result
+
+    try:
+        yield finish
+    except BaseException as error:
+        log.discard()  # a run that ends before its first iteration leaves nothing
+        if log.path is not None and log.path.exists():
+            log.write([failed(error)])
+        raise
+    finally:
+        log.close()
+
+
 def _placed(plan: TrainingPlan, result: TrainingResult) -> TrainingResult:
-    return replace(result, output=plan.output, warnings=(*plan.warnings, *result.warnings))
+    """Return the result with what only this process knows: the study, where it goes, and earlier warnings."""
+    return replace(
+        result,
+        policy=replace(result.policy, study=plan.case),
+        output=plan.output,
+        warnings=(*plan.warnings, *result.warnings),
+    )
 
 
 def _write(plan: TrainingPlan, result: TrainingResult, began: datetime.datetime) -> TrainingResult:
@@ -254,7 +471,7 @@ def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.timezone.utc)
 
 
-def _share(comm: Communicator) -> int:
+def share_of_processors(comm: Communicator) -> int:
     """Return this rank's part of the processors that it shares with other ranks of its host; 1 alone."""
     from cobre.sddp.ranks.agreement import gather_texts
 
@@ -265,7 +482,7 @@ def _share(comm: Communicator) -> int:
     return max(1, len(cpus) // gather_texts(comm, place).count(place))
 
 
-def _backend_of_one(backend: str) -> str:
+def backend_of_one(backend: str) -> str:
     """A single rank that no launcher has configured needs no communication (API-01)."""
     from cobre.comm import MissingConfiguration, explain_selection
     from cobre.comm.registry import find_backend

@@ -14,11 +14,9 @@ BACKWARD = 1
 LOWER_BOUND = 2
 COMMUNICATION = 3
 LP_SOLVES = 4
-LP_RETRIES = 5
-SIMPLEX_ITERATIONS = 6
-SCENARIOS = 7
-LOWER_BOUND_VALUE = 8  # $, of rank 0
-RANK_COLUMNS = 9
+SCENARIOS = 5
+LOWER_BOUND_VALUE = 6  # $, of rank 0
+RANK_COLUMNS = 7
 
 ROOT = 0
 # HPC-08: longest work of a rank over the shortest.
@@ -105,6 +103,13 @@ class WorkerInfo:
     scenarios_processed: int
     memory_bytes: int
     memory_share_bytes: int
+
+    def __repr__(self) -> str:
+        seconds, memory = self.wall_time_ms / 1e3, self.memory_bytes / 1e6
+        return (
+            f"WorkerInfo(rank={self.rank}, backend={self.backend!r}, hostname={self.hostname!r:.80}, "
+            f"lp_solves={self.lp_solves}, {seconds:.3g} s, {memory:.0f} MB)"
+        )
 
     @property
     def work_time_ms(self) -> float:

@@ -18,12 +18,16 @@ from cobre.errors import OutputError, Problem
 from cobre.lp import StageTemplate, StateLayout, build_templates, scale_templates
 from cobre.lp import arrays as lp_arrays
 from cobre.lp.cost_components import cost_map
+from cobre.lp.engines.choice import chosen_forms, used_engine
+from cobre.lp.engines.own.setup import OwnEngine
+from cobre.lp.engines.own.stored_bases import BasisPacker
 from cobre.lp.highs import HighsModel
 from cobre.native import compile_guard
 from cobre.policy import (
     Fingerprint,
     LoadedCuts,
     LowerBoundKind,
+    LpEngines,
     NodeCuts,
     Policy,
     VisitedStates,
@@ -36,24 +40,36 @@ from cobre.policy import (
 )
 from cobre.sddp import timing
 from cobre.sddp.checkpointing import Checkpointer
+from cobre.sddp.compilation import compiling_engine_ahead
 from cobre.sddp.costs import CostBreakdown, cost_breakdown, own_costs
 from cobre.sddp.entry import entry_of
+from cobre.sddp.events import checkpoint_complete, event_log, iteration_events
 from cobre.sddp.failure import raise_failure
 from cobre.sddp.kernel import buffers as fields
+from cobre.sddp.kernel import counts
 from cobre.sddp.kernel.draws import draw_passes, draw_points
 from cobre.sddp.kernel.graph import graph_arrays
 from cobre.sddp.kernel.records import ITERATION_FAILED, ITERATION_OK
-from cobre.sddp.kernel.structs import study_structs
+from cobre.sddp.kernel.structs import StudyStructs
+from cobre.sddp.lp_statistics import IterationLps, iteration_lps, own_counts
+from cobre.sddp.pass_schedule import pass_models
 from cobre.sddp.plan import TrainingPlan
-from cobre.sddp.progress import IterationRecord, TrainingResult
+from cobre.sddp.progress import History, IterationRecord, TrainingResult
 from cobre.sddp.ranks.agreement import failing_together, gather_parts, gather_rows, require_same_study
 from cobre.sddp.ranks.partition import block_of
-from cobre.sddp.ranks.sharing import memory_bytes, share_stage_lps, shared_cut_pool
+from cobre.sddp.ranks.sharing import (
+    memory_bytes,
+    return_unused_memory,
+    share_stage_lps,
+    shared_cut_pool,
+    shared_numbers,
+)
 from cobre.sddp.ranks.threads import kernel_lock, use_threads
 from cobre.sddp.rules.selection import CutSelector, SelectionRecord
 from cobre.sddp.rules.stopping import StoppingRules
 from cobre.sddp.timing import RankTiming, WorkerInfo, iteration_timings, worker_infos
-from cobre.sddp.upper_bound import UpperBoundEvaluator, not_convex
+from cobre.sddp.upper_bound import MOST_VERTICES, UpperBoundEvaluator, UpperBoundResult, not_convex
+from cobre.sddp.upper_bound.allowance import HOW_TO_ASK, allowed_vertices, too_many_states
 from cobre.stochastic import OpeningTree, build_opening_tree, make_sampler
 
 OnIteration = Callable[[IterationRecord], object]
@@ -101,12 +117,26 @@ class _Session:
 
     def __init__(self, plan: TrainingPlan, comm: Communicator, resources: ExitStack) -> None:
         self.case, self.storage, self.threads = plan.case, plan.storage, plan.threads
+        self.events = event_log(plan.output if comm.rank == 0 else None)
+        resources.callback(self.events.close)
         self.failure_directory = plan.failure_directory
+        self.asked_engine = plan.lp_engine
         self.comm = comm
         self.selection: list[SelectionRecord] = []
         self.cuts_removed = 0
         self.began = time.perf_counter()
         self.timings: list[RankTiming] = []
+        self.lp_statistics: list[IterationLps] = []
+        # The first rank of a host compiles; the others load.
+        first = any(comm.rank == host.ranks[0] for host in comm.topology().hosts)
+        with compiling_engine_ahead(first):
+            self._set_up(resources, first)
+        self.own.load_engine()
+        self.compile_time_ms = (time.perf_counter() - self.began) * 1e3
+
+    def _set_up(self, resources: ExitStack, first: bool) -> None:
+        """Make everything that iterations need but the LP engine."""
+        comm = self.comm
         # What compiles is guarded, so that processes starting together compile once. Ranks that wait for each
         # other must do so outside, or one would wait for the lock and hold up its holder.
         with failing_together(comm), compile_guard("study"):
@@ -116,19 +146,21 @@ class _Session:
         require_same_study(comm, *self._study_facts())
         self.lower_bound_note = self._agreed_note()
         self._allocate(resources)
+        del self.templates, self.scaled  # kernels have arrays of their own
+        return_unused_memory()
         self.history = self.checkpointer.restore()
+        self.lp_engine = self.engines_here
+        if self.history:
+            self.lp_engine = self.engines_here.going_on_from(self.checkpointer.engines_before)
         if self.lower_bound_note is None and self.history and self.history[-1].lower_bound_kind == "estimate":
             self.lower_bound_note = FOREIGN_CUTS
         if self.storage.resume_from is not None:
             require_same_study(comm, self.pool.num_cuts, self.pool.intercept, self.pool.active)
-        # The first rank of a host has compiled most of what its collectives are made of; the others load.
-        first = any(comm.rank == host.ranks[0] for host in comm.topology().hosts)
         with failing_together(comm):
             if first:
                 self._compile()
         if not first:
             self._compile()
-        self.compile_time_ms = (time.perf_counter() - self.began) * 1e3
 
     def _compile(self) -> None:
         """Compile the kernels of an iteration, or load them."""
@@ -144,13 +176,19 @@ class _Session:
         self.tree: OpeningTree = build_opening_tree(case, model=self.layout.inflow)
         components = [(part.kind, part.entity_id, part.offset) for part in self.layout.components]
         self.boundary = boundary_cuts(case, components)
-        floor = None if self.boundary is None else partial(future_cost_floor, self.boundary)
-        self.templates: tuple[StageTemplate, ...] = build_templates(case, self.tree, self.layout, floor)
+        self.templates = self._stage_lps()
         self.scaled, self.scaling = scale_templates(self.templates)
+        self.floors = [float(part.col_lower[part.theta_col]) * part.cost_scale for part in self.templates]
+        self.payers = cost_map(self.scaled).payers
+        self.cost_scale = self.scaled[0].cost_scale
         self.warm: LoadedCuts | None = None
         if self.storage.warm_start is not None:
             source, fingerprint = self.storage.warm_start, self.storage.fingerprint
             self.warm = warm_cuts(source, case, self.layout, self.templates, fingerprint)
+
+    def _stage_lps(self) -> tuple[StageTemplate, ...]:
+        floor = None if self.boundary is None else partial(future_cost_floor, self.boundary)
+        return build_templates(self.case, self.tree, self.layout, floor)
 
     def _agreed_note(self) -> str | None:
         """Return why the lower bound is but an estimate, or ``None``; the same on all ranks."""
@@ -167,8 +205,8 @@ class _Session:
     def _study_facts(self) -> tuple[Any, ...]:
         """Return everything that the ranks must have in common."""
         training = self.case.training
-        limits = (training.iteration_limit, training.forward_passes, self.tree.seed)
-        return self.scaled, self.tree, self.layout.initial, self.boundary, limits
+        limits = (training.iteration_limit, training.forward_passes, training.pass_schedule, self.tree.seed)
+        return self.scaled, self.tree, self.layout.initial, self.boundary, limits, self.asked_engine
 
     def _allocate(self, resources: ExitStack) -> None:
         training = self.case.training
@@ -177,6 +215,15 @@ class _Session:
         model = np.arange(len(self.scaled)) - self.graph.stage_start[self.graph.node_stage]
         self.lp, self.lp_region = share_stage_lps(self.comm, lp_arrays.lp_arrays(self.scaled, model))
         self.passes = passes = len(self.graph.path_weight) or training.forward_passes
+        source = training.source
+        drawn_elsewhere = {source.inflow, source.load, source.ncs} != {"in_sample"}
+        self.sampled_elsewhere = drawn_elsewhere and not training.enumerated
+        single = self.case.graph.is_chain and int(self.tree.num_openings.max()) == 1
+        self.one_or_all_paths = training.enumerated or (single and not drawn_elsewhere)
+        # What follows the last stage is certain, and so is all of a single path.
+        measures = [stage.risk for stage in self.case.stages[:-1]]
+        measures.append(self.case.graph.root_risk or self.case.stages[0].risk)
+        self.risk_averse = not single and not all(measure.is_expectation for measure in measures)
         self.loaded_cuts = 0 if self.boundary is None else len(self.boundary.intercepts)
         # Training adds no cuts to the last stage, which boundary cuts are for.
         warm = 0 if self.warm is None else max(len(intercepts) for intercepts, _ in self.warm.cuts)
@@ -215,9 +262,33 @@ class _Session:
         self.selector = CutSelector(options, self.graph, self.pool, self.buffers, training.iteration_limit)
         own = len(self.buffers.pass_own)
         self.basis = lp_arrays.basis_store(self.lp, max(own, 1), capacity)
-        arrays = (self.lp, self.graph, self.pool, self.work, self.basis, self.buffers)
-        self.structs = resources.enter_context(study_structs(*arrays))
+        forms = chosen_forms(self.asked_engine, self.scaled)
+        self.engines_here = LpEngines(self.asked_engine, used_engine(forms))
+        self.own = OwnEngine(
+            self.lp,
+            self.pool,
+            forms,
+            [template.opening_values for template in self.scaled],
+            self.threads,
+            max(own, 1),
+            self._make_archive,
+        )
+        arrays = (self.lp, self.graph, self.pool, self.work, self.basis, self.buffers, self.own.arrays)
+        self.structs = StudyStructs(*arrays)
         self.visited = VisitedStates(len(self.case.stages), states)
+        self.evaluator: UpperBoundEvaluator | None = None
+        self.upper_bound_note = self._why_no_upper_bound(states)
+        if self.upper_bound_note is None:
+            self.evaluator = UpperBoundEvaluator(
+                training.upper_bound,
+                self.scaled,
+                self.graph,
+                self.visited,
+                self.layout.initial,
+                self.boundary,
+                self.comm,
+                threads=self.threads,
+            )
         self.checkpointer = Checkpointer(
             self.storage,
             self.case,
@@ -228,26 +299,33 @@ class _Session:
             self.buffers,
             self.selector,
             self.visited,
+            self.own.arrays.uses_own,
+            BasisPacker(self.own.store, forms),
+            None if self.evaluator is None else self.evaluator.known,
         )
-        self.evaluator = None
-        if training.upper_bound.enabled:
-            self.evaluator = UpperBoundEvaluator(
-                training.upper_bound,
-                self.scaled,
-                self.graph,
-                self.visited,
-                self.layout.initial,
-                self.boundary,
-                self.comm,
-            )
+
+    def _why_no_upper_bound(self, states: int) -> str | None:
+        """Return why visited states need not be kept; a matter of the study, not of its iterations."""
+        enabled = self.case.training.upper_bound.enabled
+        if enabled is None:
+            return too_many_states(states)
+        return None if enabled else "upper_bound_evaluation.enabled is false"
+
+    def _make_archive(self, count: int) -> NDArray[np.float64]:
+        numbers, self.archive_region = shared_numbers(self.comm, count)
+        return numbers
 
     def _arguments(self, iteration: int) -> tuple[Any, ...]:
-        return self.comm.kernel_arguments, self.structs, iteration
+        return self.comm.kernel_arguments, self.structs.addresses, iteration
 
     def _draw(self, iteration: int) -> None:
+        schedule = self.case.training.pass_schedule
+        self.buffers.model_all[:] = pass_models(iteration + 1, self.passes, schedule)
         if len(self.sampler.fresh_stage):
             draw_points(self.sampler, iteration)
-        draw_passes(self.sampler, self.structs, self.comm.rank, np.uint64(self.tree.seed), iteration)
+        draw_passes(
+            self.sampler, self.structs.addresses, self.comm.rank, np.uint64(self.tree.seed), iteration
+        )
 
     def run(self, on_iteration: OnIteration | None) -> TrainingResult:
         """Iterate until a stopping rule is met or a rank's callback asks to stop."""
@@ -262,6 +340,7 @@ class _Session:
             record = self._bounded(self._iterate(len(history), split_costs=costs is None))
             costs = record.costs or costs
             history.append(record)
+            self.events.write(iteration_events(record, self.selected))
             asked = self._asked_to_stop(on_iteration)
             # All ranks leave at the same boundary: one that left alone would keep the others waiting. So they
             # agree on whether anybody asked, and go by the clock of the one that has trained longest.
@@ -272,12 +351,12 @@ class _Session:
                 reason = reason or "graceful_shutdown"
             if reason is None and self.checkpointer.due(len(history)):
                 self._write_checkpoint()
-        policy = self._policy()
+        policy = replace(self._policy(), first_bases=self.checkpointer.first_bases())
         self._write_last_checkpoint()
         last = history[-1]
         if costs is not None and costs.iteration < last.iteration:
-            _, costs = self._gather_reports(last.iteration, split_costs=True)
-        bound = None if self.evaluator is None else self.evaluator.finish(len(history))
+            _, _, costs = self._gather_reports(last.iteration, split_costs=True)
+        bound = self._last_bound(reason)
         total_time_ms = (time.perf_counter() - self.began) * 1e3
         return TrainingResult(
             iterations=len(history),
@@ -296,15 +375,19 @@ class _Session:
             policy_sha256=policy.sha256(),
             lower_bound_kind=self.lower_bound_kind,
             lower_bound_note=self.lower_bound_note,
-            history=tuple(history),
+            history=History(history),
             scaling=self.scaling,
             selection=tuple(self.selection),
             warnings=self._all_warnings() + (() if costs is None else costs.warnings()),
             timings=tuple(self.timings),
             workers=self._workers(total_time_ms),
             deterministic_bound=bound,
+            upper_bound_note=self.upper_bound_note,
+            out_of_sample=self.sampled_elsewhere,
             costs=costs,
             policy_mode=self.storage.policy_mode,
+            lp_engine=self.lp_engine,
+            lp_statistics=tuple(self.lp_statistics),
         )
 
     def _asked_to_stop(self, on_iteration: OnIteration | None) -> bool:
@@ -319,7 +402,8 @@ class _Session:
             raise
 
     def _write_checkpoint(self) -> None:
-        self.checkpointer.write(self._policy(), self.history)
+        if self.checkpointer.write(self._policy(), self.history):
+            self.events.write([checkpoint_complete(len(self.history))])
 
     def _write_last_checkpoint(self) -> None:
         """Keep all that was trained before anything else is done; what cannot be kept becomes a warning.
@@ -336,7 +420,7 @@ class _Session:
         boundary = () if self.boundary is None else self.boundary.warnings
         warm = () if self.warm is None else self.warm.warnings
         notes = self.layout.inflow.notes + self.scaling.problems
-        return notes + self.warnings + boundary + warm + self.checkpointer.warnings
+        return notes + self.warnings + boundary + warm + self.checkpointer.warnings + self.events.problems()
 
     def _workers(self, wall_time_ms: float) -> tuple[WorkerInfo, ...]:
         ends = gather_rows(self.comm, np.array([wall_time_ms, *memory_bytes()], np.float64))
@@ -349,29 +433,60 @@ class _Session:
         if self.evaluator is None:
             return record
         self.visited.append(self.buffers.state_all.swapaxes(0, 1), self.buffers.node_all.T)
+        if not self.case.training.upper_bound.enabled:
+            return record
         return replace(record, deterministic_upper_bound=self.evaluator.after(record.iteration))
+
+    def _last_bound(self, reason: str) -> UpperBoundResult | None:
+        """Evaluate the deterministic bound after the last iteration, if it is asked for or cheap."""
+        if self.evaluator is None:
+            return None
+        if not self.case.training.upper_bound.enabled:
+            self.upper_bound_note = self._limit_bound(self.evaluator, reason)
+            if self.upper_bound_note is not None:
+                return None
+        bound = self.evaluator.finish(len(self.history))
+        self.upper_bound_note = bound.reason_unavailable
+        return bound
+
+    def _limit_bound(self, evaluator: UpperBoundEvaluator, reason: str) -> str | None:
+        """Limit a bound that nobody asked for to what it may take; return why there is none."""
+        if reason == "graceful_shutdown":
+            return f"not computed by a run that was stopped; {HOW_TO_ASK}"
+        if self.visited.count != len(self.history) * self.passes:
+            return f"not computed: the checkpoint held no visited states; {HOW_TO_ASK}"
+        lps = sum(record.lp_solves for record in self.history)
+        states, columns = self.lp.state_col.shape[1], int(self.lp.num_cols.max())
+        most = min(MOST_VERTICES, self.visited.count)
+        sizes = self.graph, self.tree.num_openings, states, columns, lps, most
+        evaluator.most_vertices = allowed_vertices(*sizes)
+        if evaluator.most_vertices:
+            return None
+        return f"not computed: it would take more than a third of the run; {HOW_TO_ASK}"
 
     def _iterate(self, iteration: int, split_costs: bool) -> IterationRecord:
         """Run one iteration (from 0) and report it, with what its cost was paid for if asked."""
         began = time.perf_counter()
         cuts_before = int(self.pool.num_cuts.sum())
-        self.work.counters[:] = 0
+        self.buffers.lp_counts[:] = 0
         self.selector.prepare(iteration + 1)
         self._draw(iteration)
         with kernel_lock:
             status = self.entry(*self._arguments(iteration))
         if status != ITERATION_OK:
             self._raise_failure(status, iteration)
-        ranks, costs = self._gather_reports(iteration + 1, split_costs)
+        ranks, lps, costs = self._gather_reports(iteration + 1, split_costs)
         lower_bound = float(ranks[timing.ROOT, timing.LOWER_BOUND_VALUE])
         if np.isnan(lower_bound):
             self._raise_failure(ITERATION_FAILED, iteration)
         self.timings += iteration_timings(iteration + 1, ranks)
+        self.lp_statistics.append(lps)
         selected = self.selector.select(iteration + 1)
         self.selection += selected
+        self.selected = selected
         removed = sum(record.cuts_deactivated + (record.budget_evicted or 0) for record in selected)
         self.cuts_removed += removed
-        total, longest = ranks.sum(axis=0), ranks.max(axis=0)
+        longest = ranks.max(axis=0)
         outcome = self.buffers.outcome
         cuts = int(self.pool.num_cuts.sum())
         now = time.perf_counter()
@@ -380,14 +495,15 @@ class _Session:
             lower_bound=lower_bound,
             upper_bound=float(outcome[fields.UPPER_BOUND]),
             upper_bound_std=float(outcome[fields.UPPER_BOUND_STD]),
-            upper_bound_kind="exact" if self.case.training.enumerated else "statistical",
+            upper_bound_kind="exact" if self.one_or_all_paths else "statistical",
             lower_bound_kind=self.lower_bound_kind,
-            forward_passes=self.passes,
+            risk_averse=self.risk_averse,
+            forward_passes=int(self._passes_made().sum()),
             cuts_added=cuts - cuts_before,
             cuts_active=cuts - self.cuts_removed,
-            lp_solves=int(total[timing.LP_SOLVES]),
-            lp_retries=int(total[timing.LP_RETRIES]),
-            simplex_iterations=int(total[timing.SIMPLEX_ITERATIONS]),
+            lp_solves=lps.total(counts.LP_SOLVES),
+            lp_retries=lps.total(counts.LP_RETRIES),
+            simplex_iterations=lps.total(counts.SIMPLEX_ITERATIONS),
             forward_time_ms=float(longest[timing.FORWARD]),
             backward_time_ms=float(longest[timing.BACKWARD]),
             communication_time_ms=float(longest[timing.COMMUNICATION]),
@@ -399,29 +515,32 @@ class _Session:
         )
 
     def _raise_failure(self, status: int, iteration: int) -> NoReturn:
-        lps = (self.templates, self.graph, self.pool, self.buffers)
+        lps = (self._stage_lps(), self.graph, self.pool, self.buffers)
         raise_failure(status, iteration, self.comm, *lps, self.failure_directory)
 
     def _gather_reports(
         self, iteration: int, split_costs: bool
-    ) -> tuple[NDArray[np.float64], CostBreakdown | None]:
-        """Return the rows of all ranks, and what the passes just run were paid for if asked; collective."""
+    ) -> tuple[NDArray[np.float64], IterationLps, CostBreakdown | None]:
+        """Return the rows of all ranks, their LPs, and what passes were paid for if asked; collective."""
         own = own_costs(self.buffers) if split_costs else np.zeros((len(self.buffers.pass_own), 0))
+        solved = own_counts(self.buffers.lp_counts)
         words, columns = own.shape[1], timing.RANK_COLUMNS
-        lengths = columns + self.buffers.pass_count * words
-        parts = gather_parts(self.comm, np.concatenate([self._own_row(), own.reshape(-1)]), lengths)
+        head = columns + len(solved)
+        lengths = head + self.buffers.pass_count * words
+        parts = gather_parts(self.comm, np.concatenate([self._own_row(), solved, own.reshape(-1)]), lengths)
         rows = np.stack([part[:columns] for part in parts])
+        lps = iteration_lps(iteration, [part[columns:head] for part in parts])
         if not split_costs:
-            return rows, None
-        costs = np.concatenate([part[columns:] for part in parts]).reshape(-1, words)
+            return rows, lps, None
+        costs = np.concatenate([part[head:] for part in parts]).reshape(-1, words)
         stages = [stage.id for stage in self.case.stages]
-        payers = cost_map(self.scaled).payers
-        return rows, cost_breakdown(costs, self._pass_weights(), iteration, stages, payers)
+        payers = self.payers
+        return rows, lps, cost_breakdown(costs, self._pass_weights(), iteration, stages, payers)
 
     def _own_row(self) -> NDArray[np.float64]:
         """Return what this rank reports of an iteration; see :mod:`cobre.sddp.timing`."""
         row = np.zeros(timing.RANK_COLUMNS)
-        elapsed, counters = self.buffers.elapsed_ns, self.work.counters.sum(axis=0)
+        elapsed = self.buffers.elapsed_ns
         for column, timer in (
             (timing.FORWARD, fields.FORWARD_NS),
             (timing.BACKWARD, fields.BACKWARD_NS),
@@ -429,10 +548,9 @@ class _Session:
             (timing.COMMUNICATION, fields.COMMUNICATION_NS),
         ):
             row[column] = elapsed[timer] / _NS_PER_MS
-        row[timing.LP_SOLVES] = counters[lp_arrays.LP_SOLVES]
-        row[timing.LP_RETRIES] = counters[lp_arrays.LP_RETRIES]
-        row[timing.SIMPLEX_ITERATIONS] = counters[lp_arrays.SIMPLEX_ITERATIONS]
-        row[timing.SCENARIOS] = len(self.buffers.pass_own)
+        row[timing.LP_SOLVES] = self.buffers.lp_counts[:, :, counts.LP_SOLVES].sum()
+        first = self.buffers.pass_start[self.comm.rank]
+        row[timing.SCENARIOS] = self._passes_made()[first : first + len(self.buffers.pass_own)].sum()
         row[timing.LOWER_BOUND_VALUE] = self.buffers.outcome[fields.LOWER_BOUND]
         return row
 
@@ -444,14 +562,19 @@ class _Session:
         return tuple(float(sum(weights * costs[:, stage])) for stage in range(costs.shape[1]))
 
     def _pass_weights(self) -> NDArray[np.float64]:
-        """Return the probability of each forward pass."""
+        """Return the weight of each forward pass in means: its probability, 0 where it is not made."""
         weights = self.graph.path_weight
-        return weights if len(weights) else np.full(self.passes, 1 / self.passes)
+        made = self._passes_made()
+        return weights if len(weights) else made / made.sum()
+
+    def _passes_made(self) -> NDArray[np.bool_]:
+        """Return which passes the last iteration made."""
+        made: NDArray[np.bool_] = self.buffers.model_all == np.arange(self.passes)
+        return made
 
     def _policy(self) -> Policy:
         """Return the cuts of the pool, and what the iterations so far have found."""
         counts, pool, history = [int(count) for count in self.pool.num_cuts], self.pool, self.history
-        floors = [float(part.col_lower[part.theta_col]) * part.cost_scale for part in self.templates]
         cuts = tuple(
             NodeCuts(
                 slot=np.arange(count, dtype=np.int64),
@@ -467,7 +590,7 @@ class _Session:
             components=state_entries(self.layout),
             nodes=tuple(
                 replace(node, loaded_cuts=int((part.iteration == 0).sum()))
-                for node, part in zip(case_nodes(self.case, floors), cuts, strict=True)
+                for node, part in zip(case_nodes(self.case, self.floors), cuts, strict=True)
             ),
             transitions=case_transitions(self.case),
             cuts=cuts,
@@ -478,7 +601,8 @@ class _Session:
             lower_bounds=np.array([record.lower_bound for record in history]),
             upper_bounds=np.array([record.upper_bound for record in history]),
             fingerprint=self.storage.fingerprint or Fingerprint({}),
-            cost_scale_factor=self.scaled[0].cost_scale,
+            cost_scale_factor=self.cost_scale,
             started_from=self.storage.started_from,
             lower_bound_kind=history[-1].lower_bound_kind if history else "bound",
+            lp_engine=self.lp_engine,
         )

@@ -18,6 +18,7 @@ from cobre.case.model import (
     Hydro,
     SamplingMethod,
     ScenarioSource,
+    SimulationOptions,
     Stage,
     Thermal,
     TrainingOptions,
@@ -30,7 +31,7 @@ from cobre.comm.launch import launch
 from cobre.comm.registry import find_backend
 from cobre.native import cache_directory, kernel_cache_stats
 from cobre.sddp.entry import entry_of
-from cobre.sddp.study import train
+from cobre.sddp.study import simulate, train
 
 _STAGES = 2
 _METHODS: tuple[SamplingMethod, ...] = ("saa", "lhs")
@@ -58,7 +59,7 @@ class WarmupReport:
 
 
 def warm_kernels(backend: str = "local") -> WarmupReport:
-    """Compile all kernels of training into the cache, or load them; write no other file.
+    """Compile all kernels of training and simulation into the cache, or load them; write no other file.
 
     Parameters
     ----------
@@ -88,7 +89,8 @@ def _train_tiny_study(comm: Communicator) -> tuple[int, int]:
         comm.create_shared_region(1, np.float64).close()
     entry = entry_of(comm)
     hits_before, misses_before = kernel_cache_stats(entry)
-    train(tiny_study(), communicator=comm)
+    study = tiny_study()
+    simulate(study, train(study, communicator=comm), communicator=comm)
     hits, misses = kernel_cache_stats(entry)
     return hits - hits_before, misses - misses_before
 
@@ -121,6 +123,7 @@ def tiny_study() -> Case:
             cut_selection=CutSelection("level1"),
             source=ScenarioSource(load="out_of_sample"),
         ),
+        simulation=SimulationOptions(num_scenarios=1, source=ScenarioSource(load="out_of_sample")),
         stages=stages,
         graph=chain_graph(_STAGES),
         buses=(Bus(0, "bus", (DeficitSegment(None, 1000.0),)),),

@@ -185,15 +185,16 @@ def make_sampler(
     start, stop = (0, passes) if block is None else block
     layout = study_layout(case)
     statistics = noise_statistics(case, model, layout)
-    roots = correlation_roots(case, layout, study_correlation(case))
     scheme = np.array([_SCHEMES[source.scheme(name)] for name in CLASSES], np.int64)
     if case.graph.has_scenarios:
         scheme[scheme == EXTERNAL] = IN_SAMPLE  # the nodes' openings hold the scenarios
+    fresh = bool((scheme == OUT_OF_SAMPLE).any())
+    roots = correlation_roots(case, layout, study_correlation(case) if fresh else None)
     slots = np.array([*(layout.start(name) for name in CLASSES), layout.dimension], np.int64)
 
     method = np.array([METHODS[stage.sampling_method] for stage in case.stages], np.int64)
     group = noise_groups(case.stages)
-    fresh_at, fresh_stage = _fresh_positions(method, group, bool((scheme == OUT_OF_SAMPLE).any()))
+    fresh_at, fresh_stage = _fresh_positions(method, group, fresh)
     drawn = set(method[fresh_at >= 0].tolist())
     widest = int(np.diff(slots).max())
     sobol = sobol_table(widest) if drawn & {QMC_SOBOL, OWEN_SOBOL} else np.zeros((0, BITS), np.uint32)

@@ -90,6 +90,9 @@ class OpeningTree:
         """Return the rows of the node at position ``node``."""
         return slice(int(self.offset[node]), int(self.offset[node + 1]))
 
+    def __repr__(self) -> str:
+        return f"OpeningTree({len(self.offset) - 1} nodes, {int(self.offset[-1])} openings, seed={self.seed})"
+
 
 def build_opening_tree(
     case: Case,

@@ -41,6 +41,22 @@ class ExogenousTree:
                     after[place] += lags.carry[stage, part.lane, lane] * state[source]
         return after
 
+    def sampled_states(self, stage: int, count: int) -> FloatArray:
+        """Random storages, with what plants remember at the end of random ways through the self."""
+        random = np.random.default_rng(stage)
+        states = []
+        for _ in range(count):
+            state = self.layout.initial
+            for earlier in range(stage + 1):
+                opening = int(random.integers(self.templates[earlier].num_openings))
+                state = self.step(earlier, opening, state)
+            template = self.templates[stage]
+            lower, upper = (bound[template.state_col] for bound in (template.col_lower, template.col_upper))
+            drawn = np.where(self.memory, state, 0.0)
+            drawn[~self.memory] = random.uniform(lower[~self.memory], upper[~self.memory])
+            states.append(drawn)
+        return np.array(states)
+
     def optimum(self, first: int, state: FloatArray) -> float:
         """Return the expected cost ($) of the stages from ``first`` on, entered with ``state``."""
         cost: list[float] = []

@@ -16,6 +16,7 @@ from cobre.case.model import Case, CheckpointOptions, CutSelection, UpperBoundOp
 from cobre.comm import Communicator
 from cobre.comm.launch import launch
 from cobre.errors import OutputError, ValidationError
+from cobre.lp.engines.own.stored_bases import PackedBases
 from cobre.policy import (
     latest_checkpoint,
     read_checkpoint,
@@ -134,6 +135,37 @@ def test_a_run_that_is_resumed_reads_each_file_once(tmp_path):
     found = opens_of_tables(opens, checkpoint)
     assert "states.parquet" in found
     assert set(found.values()) == {1}
+
+
+def own_bases_at_the_end(root: Path) -> PackedBases:
+    return PackedBases.among(read_checkpoint(latest_checkpoint(root / CHECKPOINTS).path).extra_arrays)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_bases_of_the_own_engine_go_on_too(tmp_path, ranks):
+    case = study()
+    train(case, output=tmp_path / "whole")
+    train(case, iterations=4, ranks=ranks, output=tmp_path / "resumed")
+    held = own_bases_at_the_end(tmp_path / "resumed")
+    train(case, ranks=3 - ranks, **resumed_from(tmp_path / "resumed"))
+    whole, resumed = (own_bases_at_the_end(tmp_path / name) for name in ("whole", "resumed"))
+    # A basis for each pass and node.
+    assert np.array_equal(held.forward_pass * 5 + held.node, np.arange(3 * 5))
+    assert held.num_cuts.max() > 0
+    assert held.arrays().keys() == whole.arrays().keys()
+    assert not np.array_equal(held.code, whole.code)
+    for stored, again in zip(whole, resumed, strict=True):
+        assert stored.dtype == again.dtype
+        assert np.array_equal(stored, again)
+
+
+def test_bases_that_do_not_fit_are_refused(tmp_path, monkeypatch):
+    train(study(), iterations=2, output=tmp_path)
+    packed = own_bases_at_the_end(tmp_path)
+    wrong = packed._replace(node=packed.node[::-1].copy())
+    monkeypatch.setattr(PackedBases, "among", lambda arrays: wrong)
+    with pytest.raises(ValidationError, match="starting basis of pass 0"):
+        train(study(), **resumed_from(tmp_path))
 
 
 def test_nothing_to_resume_from_is_an_error(tmp_path):

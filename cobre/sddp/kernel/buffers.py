@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from cobre.lp.arrays import CUT_SLOPES, F64_1D, F64_2D, F64_3D, I64_1D, I64_2D, LpArrays
@@ -30,6 +31,7 @@ FAILURE_FIELDS = 4
 PHASE_FORWARD = np.int64(0)
 PHASE_BACKWARD = np.int64(1)
 PHASE_LOWER_BOUND = np.int64(2)
+PHASES_WITH_LPS = 3  # those above
 PHASE_JUDGE = np.int64(3)
 PHASE_INSERT = np.int64(4)
 
@@ -38,6 +40,11 @@ LOWER_BOUND = 0
 UPPER_BOUND = 1
 UPPER_BOUND_STD = 2
 OUTCOME_FIELDS = 3
+
+LP_COUNTS = 9
+"""Columns of IterationBuffers.lp_counts; see :mod:`cobre.sddp.kernel.counts`."""
+
+I64_3D = Annotated[NDArray[np.int64], types.int64[:, :, ::1]]
 
 # Positions in IterationBuffers.elapsed_ns.
 FORWARD_NS = 0
@@ -77,6 +84,9 @@ class IterationBuffers(NamedTuple):
     value, cut_value, slope, probability, weight, order
         Outcomes of one trial point by (worker, outcome): optimal value, value and slope of its cut,
         probability, weight under the risk measure, and scratch to sort them.
+    model_all
+        int64[M]: the pass itself where it is made in this iteration, else one that is made, before it; all
+        that is known of a pass that is not made is a copy of that one.
     leader_all, leader_table
         First pass with the same trial point, int64[M, T], and scratch to find it.
     failure
@@ -87,6 +97,8 @@ class IterationBuffers(NamedTuple):
         Passes of each rank, and the first of them.
     gather_count, gather_start
         Scratch for the counts of one gather, in elements.
+    lp_counts
+        How much work LPs were, int64[workers, phases * T, LP_COUNTS]; stages in the order of phases.
     outcome, elapsed_ns
         Results for Python; rank 0 alone has the lower bound.
     """
@@ -108,6 +120,7 @@ class IterationBuffers(NamedTuple):
     memory_place: I64_2D
     memory: F64_2D
     drawn: F64_1D
+    model_all: I64_1D
     leader_all: I64_2D
     leader_table: I64_1D
     value: F64_2D
@@ -122,6 +135,7 @@ class IterationBuffers(NamedTuple):
     pass_start: I64_1D
     gather_count: I64_1D
     gather_start: I64_1D
+    lp_counts: I64_3D
     outcome: F64_1D
     elapsed_ns: I64_1D
 
@@ -192,6 +206,7 @@ def iteration_buffers(
         memory=np.zeros(layout.memory_place.shape),
         # Room for noise by entity in front of the independent numbers, of which there are no more.
         drawn=np.zeros(2 * entities),
+        model_all=np.arange(passes, dtype=np.int64),
         leader_all=np.repeat(np.arange(passes, dtype=np.int64)[:, None], stages, axis=1),
         # A power of two, at least half of which stays empty.
         leader_table=np.zeros(1 << (2 * passes - 1).bit_length(), np.int64),
@@ -207,6 +222,7 @@ def iteration_buffers(
         pass_start=np.array([first for first, _ in blocks], np.int64),
         gather_count=np.zeros(size, np.int64),
         gather_start=np.zeros(size, np.int64),
+        lp_counts=np.zeros((workers, PHASES_WITH_LPS * stages, LP_COUNTS), np.int64),
         outcome=np.zeros(OUTCOME_FIELDS),
         elapsed_ns=np.zeros(TIMERS, np.int64),
     )

@@ -28,7 +28,7 @@ from cobre.stochastic import (
 
 
 @inner_kernel
-def _next_node(graph, node, uniform):
+def next_node(graph, node, uniform):
     """Return the node that follows, by a number in [0, 1)."""
     first, last = graph.successor_start[node], graph.successor_start[node + 1]
     passed = 0.0
@@ -58,7 +58,7 @@ def _choose_paths(num_openings, graph, buffers, tree_seed, iteration):
                         node = graph.successor[first]
                     else:
                         drawn = sample_uniform(tree_seed, iteration + 1, forward_pass, stage)
-                        node = _next_node(graph, node, drawn)
+                        node = next_node(graph, node, drawn)
                 opening = sample_opening(tree_seed, iteration + 1, forward_pass, stage, num_openings[node])
             buffers.node_all[forward_pass, stage] = node
             buffers.opening_all[forward_pass, stage] = opening

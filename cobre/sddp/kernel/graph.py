@@ -6,7 +6,7 @@ paths through nodes and openings, each with its probability; otherwise pass m dr
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,13 +63,17 @@ class GraphArrays(NamedTuple):
 GraphStruct = array_struct(GraphArrays)
 
 
-def graph_arrays(case: Case, num_openings: NDArray[np.int64]) -> GraphArrays:
+def graph_arrays(
+    case: Case, num_openings: NDArray[np.int64], *, section: Literal["training", "simulation"] = "training"
+) -> GraphArrays:
     """Flatten the graph of a study.
 
     Parameters
     ----------
     num_openings
         Openings of each node.
+    section
+        Whose selection decides whether paths are enumerated.
 
     Raises
     ------
@@ -111,10 +115,11 @@ def graph_arrays(case: Case, num_openings: NDArray[np.int64]) -> GraphArrays:
         path_leader=np.zeros((0, stages), np.int64),
         path_weight=np.zeros(0),
     )
-    return _with_paths(graph, num_openings) if case.training.enumerated else graph
+    options = case.training if section == "training" else case.simulation
+    return _with_paths(graph, num_openings, section) if options.enumerated else graph
 
 
-def _with_paths(graph: GraphArrays, num_openings: NDArray[np.int64]) -> GraphArrays:
+def _with_paths(graph: GraphArrays, num_openings: NDArray[np.int64], section: str) -> GraphArrays:
     """Enumerate all paths, in the order of nodes and openings, stage by stage."""
     stages = len(graph.stage_start) - 1
     count = _count_paths(graph, num_openings)
@@ -122,7 +127,7 @@ def _with_paths(graph: GraphArrays, num_openings: NDArray[np.int64]) -> GraphArr
         raise CobreError(
             "IncompatibleSettings",
             f"enumerated selection would go through {count:.6g} paths, more than {MOST_PATHS}",
-            {"file": "config.json", "field": "training.selection", "value": "enumerated"},
+            {"file": "config.json", "field": f"{section}.selection", "value": "enumerated"},
             "reduce openings or stages, or use the selection 'sampled'",
         )
     node = np.zeros((1, 1), np.int64)  # stages so far x paths

@@ -26,15 +26,8 @@ from __future__ import annotations
 import numpy as np
 
 from cobre.lp.arrays import CUT_INTERCEPT, CUT_SLOPES
-from cobre.lp.engine import (
-    OK,
-    future_cost,
-    objective,
-    outgoing_state,
-    solve_one,
-    solve_openings,
-    split_cost,
-)
+from cobre.lp.engine import OK, future_cost, objective, outgoing_state, split_cost
+from cobre.lp.engines.dispatch import solve_one, solve_openings
 from cobre.native import atomic_fetch_add, inner_kernel
 from cobre.sddp.kernel.buffers import (
     FAILED_NODE,
@@ -117,7 +110,7 @@ def makes_cut(buffers, stage, forward_pass):
 
 
 @inner_kernel
-def _simulate(lp, graph, pool, work, basis, buffers, first_pass, stage, worker, own_pass):
+def _simulate(lp, own, graph, pool, work, basis, buffers, first_pass, stage, worker, own_pass):
     """Take one pass through a stage; its cost is NaN if an LP could not be solved."""
     stages = len(graph.stage_start) - 1
     record = buffers.pass_own[own_pass]
@@ -133,7 +126,7 @@ def _simulate(lp, graph, pool, work, basis, buffers, first_pass, stage, worker, 
         return
     node = buffers.node_all[first_pass + own_pass, stage]
     noise = buffers.noise_own[own_pass, stage]
-    status = solve_one(lp, pool, work, basis, worker, node, own_pass, noise, state)
+    status = solve_one(lp, own, pool, work, basis, worker, node, own_pass, noise, state)
     if status != OK:
         opening = buffers.opening_all[first_pass + own_pass, stage]
         _record_failure(buffers, own_pass, status, node, opening, PHASE_FORWARD)
@@ -157,11 +150,12 @@ def _simulate(lp, graph, pool, work, basis, buffers, first_pass, stage, worker, 
 
 
 @inner_kernel
-def _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, worker):
-    """Take this rank's passes through ``stage``."""
+def _forward_worker(lp, own, graph, pool, work, basis, buffers, first_pass, stage, worker):
+    """Take this rank's passes, as far as they are made, through ``stage``."""
     own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
     while own_pass < len(buffers.pass_own):
-        _simulate(lp, graph, pool, work, basis, buffers, first_pass, stage, worker, own_pass)
+        if buffers.model_all[first_pass + own_pass] == first_pass + own_pass:
+            _simulate(lp, own, graph, pool, work, basis, buffers, first_pass, stage, worker, own_pass)
         own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
 
 
@@ -202,20 +196,27 @@ def _cut_from_outcomes(lp, graph, buffers, worker, count, stage, node, state, re
 
 
 @inner_kernel
-def _solve_successors(lp, graph, pool, work, basis, buffers, worker, node, own_pass, state):
+def _solve_successors(
+    lp, own, graph, pool, work, basis, buffers, worker, node, forward_pass, own_pass, stage, state
+):
     """Solve all openings of all nodes that may follow; a status, and the number of outcomes."""
     count = 0
     for edge in range(graph.successor_start[node], graph.successor_start[node + 1]):
         after = graph.successor[edge]
         openings = lp.num_openings[after]
+        root = buffers.opening_all[forward_pass, stage + 1]
+        if buffers.node_all[forward_pass, stage + 1] != after:
+            root = 0
         status, opening = solve_openings(
             lp,
+            own,
             pool,
             work,
             basis,
             worker,
             after,
             own_pass,
+            root,
             state,
             buffers.value[worker, count:],
             buffers.cut_value[worker, count:],
@@ -231,7 +232,7 @@ def _solve_successors(lp, graph, pool, work, basis, buffers, worker, node, own_p
 
 
 @inner_kernel
-def _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, worker):
+def _backward_worker(lp, own, graph, pool, work, basis, buffers, first_pass, stage, worker):
     """Make the cuts of this rank's trial points of ``stage``."""
     own_pass = atomic_fetch_add(buffers.next_pass, 0, 1)
     while own_pass < len(buffers.pass_own):
@@ -240,8 +241,9 @@ def _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, w
             state = outgoing_of(
                 buffers.pass_own, buffers.node_all.shape[1], len(buffers.initial_state), own_pass, stage
             )
+            forward_pass = first_pass + own_pass
             status, count = _solve_successors(
-                lp, graph, pool, work, basis, buffers, worker, node, own_pass, state
+                lp, own, graph, pool, work, basis, buffers, worker, node, forward_pass, own_pass, stage, state
             )
             if status == OK:
                 row = buffers.cut_row[first_pass + own_pass] - buffers.cut_row[first_pass]
@@ -251,18 +253,20 @@ def _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, w
 
 
 @inner_kernel
-def _root_value(lp, graph, pool, work, basis, buffers):
+def _root_value(lp, own, graph, pool, work, basis, buffers):
     """Optimal value of the first node under its risk measure; NaN if an LP could not be solved."""
     first = np.int64(0)
     value = buffers.value[0]
     status, opening = solve_openings(
         lp,
+        own,
         pool,
         work,
         basis,
         first,
         first,
         first,
+        buffers.opening_all[0, 0],
         buffers.initial_state,
         value,
         buffers.cut_value[0],
@@ -285,11 +289,11 @@ def _root_value(lp, graph, pool, work, basis, buffers):
 
 
 @inner_kernel
-def run_worker(phase, lp, graph, pool, work, basis, buffers, first_pass, stage, worker):
+def run_worker(phase, lp, own, graph, pool, work, basis, buffers, first_pass, stage, worker):
     """Take part in a phase as one worker; see :func:`cobre.sddp.kernel.phases.run_phase`."""
     if phase == PHASE_FORWARD:
-        _forward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, worker)
+        _forward_worker(lp, own, graph, pool, work, basis, buffers, first_pass, stage, worker)
     elif phase == PHASE_BACKWARD:
-        _backward_worker(lp, graph, pool, work, basis, buffers, first_pass, stage, worker)
+        _backward_worker(lp, own, graph, pool, work, basis, buffers, first_pass, stage, worker)
     elif worker == 0:
-        _root_value(lp, graph, pool, work, basis, buffers)
+        _root_value(lp, own, graph, pool, work, basis, buffers)

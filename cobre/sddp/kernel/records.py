@@ -36,6 +36,11 @@ def place_passes(buffers):
 def judge_passes(graph, buffers):
     """Take the records of all passes: the upper bound, and which of them make cuts; a status."""
     for forward_pass in range(len(buffers.pass_all)):
+        model = buffers.model_all[forward_pass]
+        if model != forward_pass:
+            buffers.pass_all[forward_pass] = buffers.pass_all[model]
+            buffers.node_all[forward_pass] = buffers.node_all[model]
+            buffers.opening_all[forward_pass] = buffers.opening_all[model]
         if np.isnan(buffers.pass_all[forward_pass, PASS_COST]):
             return ITERATION_FAILED
     _upper_bound(graph, buffers)
@@ -45,7 +50,7 @@ def judge_passes(graph, buffers):
 
 @inner_kernel
 def _upper_bound(graph, buffers):
-    """Mean and standard deviation (n - 1) of the costs of all passes, folded in their order.
+    """Mean and standard deviation (n - 1) of the costs of all passes made, folded in their order.
 
     Enumerated paths give the exact expectation, which has no deviation.
     """
@@ -59,13 +64,17 @@ def _upper_bound(graph, buffers):
         return
     mean = 0.0
     squares = 0.0
+    made = 0
     for forward_pass in range(passes):
+        if buffers.model_all[forward_pass] != forward_pass:
+            continue
+        made += 1
         cost = buffers.pass_all[forward_pass, PASS_COST]
         delta = cost - mean
-        mean += delta / (forward_pass + 1)
+        mean += delta / made
         squares += delta * (cost - mean)
     buffers.outcome[UPPER_BOUND] = mean
-    buffers.outcome[UPPER_BOUND_STD] = np.sqrt(squares / (passes - 1)) if passes > 1 else 0.0
+    buffers.outcome[UPPER_BOUND_STD] = np.sqrt(squares / (made - 1)) if made > 1 else 0.0
 
 
 @inner_kernel

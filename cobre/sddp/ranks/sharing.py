@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow
+from numpy.typing import NDArray
 
 from cobre.comm import AllocationFailed, Communicator
 from cobre.comm.regions import SharedRegion
@@ -94,6 +97,25 @@ def share_stage_lps(comm: Communicator, arrays: LpArrays) -> tuple[LpArrays, Sha
     return arrays._replace(**shared), region
 
 
+def shared_numbers(comm: Communicator, count: int) -> tuple[NDArray[np.float64], SharedRegion | None]:
+    """Return zeros, one copy for each host where its ranks can share memory; collective.
+
+    Ranks that share them must write the same numbers to the same places.
+
+    Returns
+    -------
+    (float64[count], SharedRegion or None)
+        And the region that has to live as long as they are used, ``None`` where there is none.
+    """
+    if largest(comm, comm.split_local().size) == 1:
+        return np.zeros(count), None
+    try:
+        region = comm.create_shared_region(max(count, 1), np.float64)
+    except AllocationFailed:  # on all ranks; each keeps a copy
+        return np.zeros(count), None
+    return region.target[:count], region
+
+
 def memory_bytes() -> tuple[int, int]:
     """Return the memory of this process, and its share if shared pages are divided among processes; in bytes.
 
@@ -112,3 +134,11 @@ def memory_bytes() -> tuple[int, int]:
         if colon and name in ("Rss", "VmRSS", "Pss")
     }
     return sizes.get("Rss", sizes.get("VmRSS", 0)), sizes.get("Pss", 0)
+
+
+def return_unused_memory() -> None:
+    """Give memory that was freed back to the system: that of tables, and of the C library where it can."""
+    pyarrow.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -12,17 +12,13 @@ from cobre.comm.launch import ask, launch
 from cobre.comm.registry import find_backend, launchable_backends
 from cobre.errors import CobreError, WorkerError
 from cobre.sddp.ranks.cpus import rank_environment
+from cobre.sddp.ranks.losses import AFTER_A_LOSS
 from cobre.stop_signals import watched_signals
 
 if TYPE_CHECKING:
     from cobre.sddp.plan import TrainingPlan
     from cobre.sddp.progress import TrainingResult
     from cobre.sddp.training import OnIteration
-
-AFTER_A_LOSS: Final = (
-    "if it wrote checkpoints (--checkpoint-every), run the same command with --resume to go on from the last"
-)
-"""What to do when training has lost a rank."""
 
 _DEFAULT: Final = "shm"
 
@@ -88,8 +84,8 @@ def train_on_ranks(
     return result
 
 
-class _StopRequest:
-    """A signal to this rank alone that asks to stop: at the end of the iteration; a second one ends it."""
+class StopRequest:
+    """A signal to this rank alone that asks to stop: at the next boundary; a second one ends it."""
 
     def __init__(self) -> None:
         self.came = False
@@ -107,7 +103,7 @@ def _train_rank(comm: Communicator, plan: TrainingPlan, watched: bool) -> Traini
     """Train on one rank; rank 0 asks the parent after each iteration whether to go on."""
     from cobre.sddp.training import train_together
 
-    stop = _StopRequest()
+    stop = StopRequest()
 
     def on_iteration(record: Any) -> bool:
         asked = watched and comm.rank == 0 and ask(record)

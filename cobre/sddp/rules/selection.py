@@ -1,4 +1,8 @@
-"""Which cuts stay in the LPs.
+"""Which cuts stay in the LPs, and which of them HiGHS starts with.
+
+An LP of HiGHS starts with the cuts of the latest iterations; all others that are active enter it where its
+solution violates them, so that it ends with the optimum of all of them. (The own engine starts with the cuts
+of a stored basis, and prices all others.)
 
 A selection goes through the stages from the second to the last but one; the cuts of the first stage, which
 the lower bound rests on, and those of the present iteration always stay. The method is one of
@@ -73,6 +77,11 @@ class SelectionRecord:
         return None if self.budget_evicted is None else self.cuts_active_after - self.budget_evicted
 
 
+def _recent_first(options: CutSelection, made_in: NDArray[np.int32], iteration: int) -> tuple[int, int]:
+    """Return the first slot that LPs start with, and the first that enters where it is violated."""
+    return int(np.searchsorted(made_in, iteration - options.seed_window)), 0
+
+
 class CutSelector:
     """Chooses the active cuts of a pool between iterations.
 
@@ -139,9 +148,7 @@ class CutSelector:
     def prepare(self, iteration: int) -> None:
         """Choose the cuts that LPs start with in ``iteration`` (from 1)."""
         options, pool = self.options, self.pool
-        loads = None if self.method is None else self.method.loads
-        if loads is None:
-            return
+        loads = (None if self.method is None else self.method.loads) or _recent_first
         for node, count in enumerate(pool.num_cuts):
             first_slots = loads(options, pool.iteration[node, :count], iteration)
             if first_slots not in (None, (pool.first_loaded[node], pool.first_candidate[node])):

@@ -1,7 +1,6 @@
 """A deterministic upper bound by inner approximation of the future cost over visited states."""
 
 from cobre.sddp.upper_bound.evaluation import (
-    MOST_VERTICES,
     RiskValue,
     UpperBoundResult,
     not_convex,
@@ -9,10 +8,13 @@ from cobre.sddp.upper_bound.evaluation import (
     upper_bound,
 )
 from cobre.sddp.upper_bound.evaluator import UpperBoundEvaluator
+from cobre.sddp.upper_bound.known_values import KnownValues
 from cobre.sddp.upper_bound.prices import StatePrices, state_prices
+from cobre.sddp.upper_bound.vertices import MOST_VERTICES
 
 __all__ = [
     "MOST_VERTICES",
+    "KnownValues",
     "RiskValue",
     "StatePrices",
     "UpperBoundEvaluator",

@@ -14,7 +14,10 @@ from cobre.policy.boundary import BoundaryCuts
 from cobre.policy.visited import VisitedStates
 from cobre.sddp.kernel.graph import GraphArrays
 from cobre.sddp.upper_bound.evaluation import RiskValue, UpperBoundResult, upper_bound
+from cobre.sddp.upper_bound.known_values import KnownValues
+from cobre.sddp.upper_bound.node_lp import NodeLps
 from cobre.sddp.upper_bound.prices import StatePrices, state_prices
+from cobre.sddp.upper_bound.vertices import MOST_VERTICES
 
 
 class UpperBoundEvaluator:
@@ -30,6 +33,13 @@ class UpperBoundEvaluator:
         Cuts that value the final state.
     risk
         Risk measures; those of ``graph`` unless given.
+    threads
+        Threads of this rank that solve LPs; no bit depends on their number.
+
+    Attributes
+    ----------
+    known
+        What the next evaluation goes on from; checkpoints hold it.
     """
 
     def __init__(
@@ -42,13 +52,21 @@ class UpperBoundEvaluator:
         boundary: BoundaryCuts | None = None,
         comm: Communicator | None = None,
         risk: RiskValue | None = None,
+        threads: int = 1,
     ) -> None:
         self.options, self.templates, self.graph = options, templates, graph
         self.visited, self.initial_state = visited, initial_state
-        self.boundary, self.comm, self.risk = boundary, comm, risk
+        self.boundary, self.comm, self.risk, self.threads = boundary, comm, risk, threads
         self.best: UpperBoundResult | None = None
+        self.most_vertices = MOST_VERTICES
+        fallback = options.fallback_price
+        self.known = KnownValues(
+            len(templates),
+            templates[0].num_states,
+            (options.price_factor, -1.0 if fallback is None else fallback),
+        )
         self._evaluated = 0
-        self._prices: StatePrices | None = None
+        self._lps: NodeLps | None = None
         self._assumptions: tuple[str, ...] = ()
 
     def remember(self, bounds: Sequence[float | None]) -> None:
@@ -78,20 +96,24 @@ class UpperBoundEvaluator:
             self.visited,
             self.initial_state,
             self.risk,
-            boundary=self.boundary,
-            prices=self._all_prices(),
+            lps=self._all_lps(),
+            most_vertices=self.most_vertices,
+            # A bound that nobody asked for is evaluated once, with the vertices that it is allowed.
+            known=self.known if self.options.enabled else None,
             assumptions=self._assumptions,
-            comm=self.comm,
         )
         self._evaluated = iteration
         if self.best is None or result.value < self.best.value:
             self.best = result
         return self.best
 
-    def _all_prices(self) -> StatePrices:
-        """Return the prices, which do not change during training."""
-        if self._prices is not None:
-            return self._prices
+    def _all_lps(self) -> NodeLps:
+        """Return the LPs with their prices, which do not change during training."""
+        if self._lps is None:
+            self._lps = NodeLps(self.boundary, self._prices(), self.comm, self.threads)
+        return self._lps
+
+    def _prices(self) -> StatePrices:
         prices = state_prices(self.templates, self.graph, self.boundary).scaled(self.options.price_factor)
         fallback = self.options.fallback_price
         if fallback is not None and not prices.complete:
@@ -100,5 +122,4 @@ class UpperBoundEvaluator:
                 f"that one unit more or less of a state component costs at most {fallback:g} $ where the "
                 "stage LPs give no price",
             )
-        self._prices = prices
         return prices

@@ -9,7 +9,6 @@ least V(x'). Theta is not a column here: its parts are costs of lambda and u.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -30,14 +29,15 @@ class InnerLp:
     ----------
     lp_solves
         LPs solved so far.
+    prepared_for
+        The states given to ``prepare``.
     """
 
     def __init__(self, template: StageTemplate, offset: float, cuts: BoundaryCuts | None = None) -> None:
         self.template = template
         self.lp_solves = 0
+        self.prepared_for: FloatArray | None = None
         self._offset = offset
-        # Repeated openings (e.g. given with weights) are solved once; sorted ones are close to each other.
-        self._noise, self._place = np.unique(template.opening_values, axis=0, return_inverse=True)
         self._model = HighsModel(template)
         self._rows = template.num_rows
         self._largest_cost = float(np.abs(template.cost).max())
@@ -62,31 +62,35 @@ class InnerLp:
             )
             self._rows += 1
 
-    def prepare(self, states: Iterable[FloatArray]) -> None:
+    def prepare(self, opening: FloatArray, states: FloatArray) -> None:
         """Solve at the first of ``states`` that has a solution: all later LPs start from its basis.
 
         So the value at a state does not depend on the states solved before it.
         """
-        if self._start is not None:
-            return
+        self._start, self.prepared_for = None, states
+        self._model.restart()
         for state in states:
-            if self._solve(self.template.rhs_at(self._noise[0], state)):
+            if self._solve(self.template.rhs_at(opening, state)):
                 self._start = self._model.basis(self.template.num_cols, self._rows)
                 return
 
-    def values(self, state: FloatArray) -> FloatArray:
-        """Return the optimal value ($) of every opening at an incoming ``state``.
+    def start_like(self, other: InnerLp) -> None:
+        """Let all later LPs start from the basis of the same LP in another object."""
+        self._start, self.prepared_for = other._start, other.prepared_for
+
+    def values(self, openings: FloatArray, state: FloatArray) -> FloatArray:
+        """Return the optimal value ($) of every opening (values of its entities) at an incoming ``state``.
 
         ``inf`` for an opening without solution, and for others, which are then not solved any more.
         """
         self._model.restart(self._start)
-        values = np.full(len(self._noise), np.inf)
-        for opening, noise in enumerate(self._noise):
+        values = np.full(len(openings), np.inf)
+        for opening, noise in enumerate(openings):
             if not self._solve(self.template.rhs_at(noise, state)):
                 break
             objective = self._model.objective_above(self.template.num_cols, self._rows, self._largest_cost)
             values[opening] = objective * self.template.cost_scale + self._offset
-        return values[self._place.ravel()]
+        return values
 
     def _solve(self, rhs: FloatArray) -> bool:
         self._model.set_row_bounds(0, rhs, rhs)
@@ -142,7 +146,7 @@ def inner_lp(
     cost = np.concatenate([unit * (values - least), unit * up[more], unit * down[less]])
     return InnerLp(
         appended(
-            _without_theta(template),
+            without_theta(template),
             entries,
             cost=cost,
             lower=np.zeros(len(cost)),
@@ -159,7 +163,8 @@ def last_lp(template: StageTemplate, boundary: BoundaryCuts | None) -> InnerLp:
     return InnerLp(template, 0.0, boundary)
 
 
-def _without_theta(template: StageTemplate) -> StageTemplate:
+def without_theta(template: StageTemplate) -> StageTemplate:
+    """Return the LP without the future cost."""
     cost, lower, upper = template.cost.copy(), template.col_lower.copy(), template.col_upper.copy()
     cost[template.theta_col] = lower[template.theta_col] = upper[template.theta_col] = 0.0
     return replace(template, cost=cost, col_lower=lower, col_upper=upper)

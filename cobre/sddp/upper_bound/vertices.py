@@ -19,6 +19,9 @@ FloatArray = NDArray[np.float64]
 _ALL_CORNERS = 6
 """Components without any price up to which all corners of their box are vertices."""
 
+MOST_VERTICES = 200
+"""Default limit of the visited states by node that the bound uses."""
+
 _SAME = 1.0e-9
 """States closer than this share of the range of every component count as one."""
 
@@ -42,14 +45,21 @@ def vertices_of(
     up, down
         Prices of the outgoing state; ``inf`` where there is none.
     most
-        Most visited states that are kept: half of them the latest, the others far from those.
+        Most visited states that are kept, see :func:`chosen_states`.
     """
+    fixed = fixed_vertices(template, visited, initial_state, up, down)
+    return distinct(np.vstack([fixed, chosen_states(visited, most)]))
+
+
+def fixed_vertices(
+    template: StageTemplate, visited: FloatArray, initial_state: FloatArray, up: FloatArray, down: FloatArray
+) -> FloatArray:
+    """Return the vertices that do not depend on a choice: corners and the initial state; as above."""
     lower = (template.col_lower * template.col_scale)[template.state_col]
     upper = (template.col_upper * template.col_scale)[template.state_col]
     start = np.clip(initial_state, lower, upper)
-    known = np.vstack([start[None], visited])
-    corners = _corners(lower, upper, known, up, down)
-    return _distinct(np.vstack([corners, start[None], chosen_states(visited, most)]))
+    corners = _corners(lower, upper, np.vstack([start[None], visited]), up, down)
+    return distinct(np.vstack([corners, start[None]]))
 
 
 def _corners(
@@ -77,15 +87,17 @@ def _corners(
 
 
 def chosen_states(visited: FloatArray, most: int) -> FloatArray:
-    """Return at most ``most`` of the states: the latest half, and those farthest from what is chosen already.
+    """Return at most ``most`` of the states: the latest, and those farthest from what is chosen already.
 
-    Distances are in shares of each component's range; of equals the latest counts. Latest first.
+    The latest are at least half of them, and two for each component: with many components the value at a
+    state depends on its neighbours, and others help little. Distances are in shares of each component's
+    range; of equals the latest counts. Latest first.
     """
-    latest = _distinct(visited[::-1])
+    latest = distinct(visited[::-1])
     if len(latest) <= most:
         return latest
     scaled = (latest - latest.min(axis=0)) / _range(latest)
-    chosen = list(range((most + 1) // 2))
+    chosen = list(range(max((most + 1) // 2, min(most, 2 * visited.shape[1]))))
     distance = np.full(len(latest), np.inf)
     for place in chosen:
         distance = np.minimum(distance, _distance(scaled, place))
@@ -106,10 +118,15 @@ def _range(states: FloatArray) -> FloatArray:
     return np.where(width > 0.0, width, 1.0)
 
 
-def _distinct(states: FloatArray) -> FloatArray:
+def distinct(states: FloatArray) -> FloatArray:
     """Return the states without repetitions, each where it stands first."""
+    return states[distinct_places(states)]
+
+
+def distinct_places(states: FloatArray) -> NDArray[np.int64]:
+    """Return the places of the states without repetitions, each where it stands first."""
     if not states.size:
-        return states[:1]
+        return np.arange(min(len(states), 1))
     rounded = np.rint((states - states.min(axis=0)) / (_SAME * _range(states)))
     _, first = np.unique(rounded, axis=0, return_index=True)
-    return states[np.sort(first)]
+    return np.sort(first)

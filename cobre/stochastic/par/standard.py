@@ -88,3 +88,7 @@ class StandardModel:
     fit: InflowFit | None = None
     earlier: tuple[EarlierModel, ...] = ()
     notes: tuple[Problem, ...] = ()
+
+    def __repr__(self) -> str:
+        stages, hydros, lags = self.phi.shape
+        return f"StandardModel({stages} stages, {hydros} hydros, {lags} lags)"

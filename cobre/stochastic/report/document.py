@@ -135,7 +135,7 @@ class StochasticReport:
     @cached_property
     def provenance(self) -> Provenance:
         """Where the parts come from."""
-        return _provenance(self)
+        return provenance_of(self.case, self.inflow, self.correlation)
 
     @cached_property
     def opening_summary(self) -> tuple[OpeningSummary, ...]:
@@ -246,8 +246,8 @@ def stochastic_report(case: Case) -> StochasticReport:
     )
 
 
-def _provenance(report: StochasticReport) -> Provenance:
-    case, model = report.case, report.inflow
+def provenance_of(case: Case, model: InflowModel, correlation: Correlation | None) -> Provenance:
+    """Return where the parts of a study's uncertainty come from."""
     scenarios, path = case.scenarios, model.path
     fitted = path in ("full_estimation", "partial_estimation")
     statistics: Source = "none"
@@ -258,9 +258,9 @@ def _provenance(report: StochasticReport) -> Provenance:
     coefficients: Source = "history" if fitted else "none"
     if scenarios.ar_coefficients is not None:
         coefficients = "file"
-    correlation: Source = "none"
-    if report.correlation is not None:
-        correlation = "history" if scenarios.correlation is None else "file"
+    correlated: Source = "none"
+    if correlation is not None:
+        correlated = "history" if scenarios.correlation is None else "file"
     fallbacks = 0
     if fitted and model.fit is not None:
         fallbacks = int((model.fit.white_noise & (model.fit.std_m3s > 0.0)).sum())
@@ -268,7 +268,7 @@ def _provenance(report: StochasticReport) -> Provenance:
         estimation_path=path,
         seasonal_stats_source=statistics,
         ar_coefficients_source=coefficients,
-        correlation_source=correlation,
+        correlation_source=correlated,
         opening_tree_source="generated" if scenarios.noise_openings is None else "file",
         n_hydros=len(case.hydros),
         ar_method=case.estimation.order_selection if fitted else None,

@@ -66,7 +66,7 @@ def test_second_process_loads_the_kernel_from_disk(tmp_path):
 
 
 def test_python_threads_run_during_an_iteration():
-    case = cascade_study(hydros=12, thermals=8, stages=10, openings=10, passes=12, iterations=1)
+    case = cascade_study(hydros=12, thermals=8, stages=10, openings=10, passes=60, iterations=1)
     train(cascade_study(iterations=1))  # nothing is left to compile
     ticks: list[float] = []
     stop = threading.Event()
@@ -185,7 +185,8 @@ def _pool_and_buffers():
 def test_upper_bound_is_mean_and_deviation_of_the_passes(costs):
     statistics = njit(lambda graph, buffers: _upper_bound(graph, buffers))
     graph, _, buffers = _pool_and_buffers()
-    buffers = buffers._replace(pass_all=np.array(costs)[:, None])
+    own = np.arange(len(costs), dtype=buffers.model_all.dtype)
+    buffers = buffers._replace(pass_all=np.array(costs)[:, None], model_all=own)
     statistics(graph, buffers)
     assert buffers.outcome[UPPER_BOUND] == pytest.approx(np.mean(costs), rel=1e-14)
     expected = np.std(costs, ddof=1) if len(costs) > 1 else 0.0

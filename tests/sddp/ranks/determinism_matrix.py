@@ -1,7 +1,8 @@
 """The whole determinism matrix, too long for every run: five cases, all layouts, twice each.
 
-``python tests/sddp/determinism_matrix.py [--iterations N] [--cases N] [--repeat N]`` prints a table and ends
-with 1 when any policy, bound or stop iteration differs from that of one rank with one thread.
+``python tests/sddp/ranks/determinism_matrix.py [--iterations N] [--cases N] [--repeat N]`` prints a table and
+ends with 1 when with either LP engine any policy, bound or stop iteration differs from that of one rank
+with one thread.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 
 from cobre.comm.mpi.launchers import find_mpi_launchers
@@ -31,6 +33,7 @@ OWN_LAYOUTS = (
     ("tcp", 2, 1),
     ("tcp", 4, 1),
 )
+LP_ENGINES = ("own", "highs")
 MPI_LAYOUTS = ((2, 1), (3, 1), (4, 2))
 COLUMNS = ["iteration", "lower_bound", "upper_bound", "upper_bound_std", "lp_solves"]
 
@@ -45,10 +48,10 @@ def outcome_of(command, environment, output):
     return data["policy_sha256"], bounds, data["iterations"], data["termination_reason"]
 
 
-def layouts(case, iterations, output):
+def layouts(case, iterations, lp_engine, output):
     """Give name, command and environment of every layout."""
     arguments = ["train", str(case), "--iterations", str(iterations), "--output", str(output)]
-    arguments += ["--output-format", "json"]
+    arguments += ["--output-format", "json", "--lp-engine", lp_engine]
     for backend, ranks, threads in OWN_LAYOUTS:
         options = ["--threads", str(threads)]
         if ranks > 1:
@@ -73,18 +76,20 @@ def main():
     parser.add_argument("--repeat", type=int, default=2)
     options = parser.parse_args()
     different = 0
-    for name in CASES[: options.cases]:
+    for name, lp_engine in product(CASES[: options.cases], LP_ENGINES):
         reference = None
         with tempfile.TemporaryDirectory() as folder:
-            for layout, command, environment in layouts(EXAMPLES / name, options.iterations, Path(folder)):
+            output = Path(folder)
+            for layout, command, environment in layouts(
+                EXAMPLES / name, options.iterations, lp_engine, output
+            ):
                 for _ in range(options.repeat):
-                    found = outcome_of(command, environment, Path(folder))
+                    found = outcome_of(command, environment, output)
                     reference = reference or found
                     same = found == reference
                     different += not same
-                    print(
-                        f"{name:20} {layout:14} {found[0][:12]} {'same' if same else 'DIFFERENT'}", flush=True
-                    )
+                    verdict = "same" if same else "DIFFERENT"
+                    print(f"{name:20} {lp_engine:5} {layout:14} {found[0][:12]} {verdict}", flush=True)
     print("all the same" if different == 0 else f"{different} differ")
     return 1 if different else 0
 

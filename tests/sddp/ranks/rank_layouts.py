@@ -39,9 +39,9 @@ def identity(result):
     }
 
 
-def train_cases(comm, cases, threads):
+def train_cases(comm, cases, threads, lp_engine=None):
     """Train one case after the other; for ``launch``."""
-    results = [train(case, communicator=comm, threads=threads) for case in cases]
+    results = [train(case, communicator=comm, threads=threads, lp_engine=lp_engine) for case in cases]
     return [identity(result) for result in results], [len(result.workers) for result in results]
 
 

@@ -101,8 +101,8 @@ def test_a_window_of_one_compares_two_bounds():
     [
         (gap(10.0, None), 109.0, True),
         (gap(10.0, None), 111.0, False),
-        (gap(None, 10.0), 111.0, True),  # 11 of 111
-        (gap(None, 10.0), 112.0, False),
+        (gap(None, 10.0), 110.0, True),  # of the lower bound
+        (gap(None, 10.0), 110.5, False),
         (gap(1.0, 10.0), 105.0, True),
         (gap(5.0, 1.0), 105.0, True),
     ],
@@ -113,11 +113,28 @@ def test_gap_of_exact_bounds(rule, upper, closed):
 
 
 def test_gap_of_sampled_passes_takes_the_upper_end_of_the_interval():
-    history = records([100.0], upper=101.0, std=10.0, passes=4)  # 101 + 1.96 * 10 / 2 = 110.8
-    assert rules(gap(10.9, None, "statistical")).check(history, 0.0) == "gap"
-    assert rules(gap(10.7, None, "statistical")).check(history, 0.0) is None
+    # Nine iterations of 4 passes since the bound settled: s^2 = 9 * 3 * 100 / 35, 1.96 s / 6 = 2.869.
+    history = records([50.0] + [100.0] * 9, upper=101.0, std=10.0, passes=4)
+    assert rules(gap(3.9, None, "statistical")).check(history, 0.0) == "gap"
+    assert rules(gap(3.8, None, "statistical")).check(history, 0.0) is None
+    assert rules(gap(None, 3.9, "statistical")).check(history, 0.0) == "gap"
     assert rules(gap(1e9, None, "deterministic")).check(history, 0.0) is None
-    assert rules(gap(1e9, None, "statistical")).check(records([100.0], 100.0, passes=1), 0.0) is None
+
+
+def test_gap_of_sampled_passes_needs_a_sample_that_bounds_something():
+    rule = rules(gap(1e9, None, "statistical"))
+    assert rule.check(records([100.0] * 7, 101.0, std=10.0, passes=4), 0.0) is None  # 28 passes
+    settled = records([100.0] * 8, 101.0, std=10.0, passes=4)
+    assert rule.check(settled, 0.0) == "gap"
+    assert rule.check(records([90.0] * 8 + [100.0], 101.0, std=10.0), 0.0) is None  # 4 since it settled
+    assert rule.check(records([100.0] * 8, 90.0, std=10.0), 0.0) is None  # a lucky sample
+    assert rule.check([replace(record, risk_averse=True) for record in settled], 0.0) is None
+    averse = [
+        replace(record, risk_averse=True, deterministic_upper_bound=100.5, upper_bound_kind="exact")
+        for record in settled
+    ]
+    assert rules(gap(0.6, None)).check(averse, 0.0) == "gap"
+    assert rules(gap(1e9, None)).check([replace(averse[-1], deterministic_upper_bound=None)], 0.0) is None
 
 
 def with_costs(history, costs):

@@ -24,7 +24,8 @@ def bound_of(comm: Communicator | None) -> tuple[str, list[str]]:
     tree, layout = build_opening_tree(case), StateLayout(case)
     templates = build_templates(case, tree, layout)
     visited = VisitedStates(4, 3)
-    states = np.random.default_rng(1).uniform(10.0, 400.0, (4, 11, 3))
-    visited.append(states, np.arange(4)[:, None].repeat(11, axis=1))
+    count = 80  # more than one block
+    states = np.random.default_rng(1).uniform(10.0, 400.0, (4, count, 3))
+    visited.append(states, np.arange(4)[:, None].repeat(count, axis=1))
     result = upper_bound(templates, graph_arrays(case, tree.num_openings), visited, layout.initial, comm=comm)
     return result.value.hex(), [values.tobytes().hex() for values in result.vertex_values]
