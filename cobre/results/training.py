@@ -5,6 +5,8 @@
     <output>/training/   convergence.parquet  timing/iterations.parquet  metadata.json  _SUCCESS
                          costs.parquet  costs_by_entity.parquet  what forward passes were paid for
                          cut_selection/iterations.parquet        where cuts are selected
+                         solver/iterations.parquet               how much work LPs were
+                         and what the study was resolved to, see :mod:`cobre.results.models`
     <output>/policy/     a policy directory, see :mod:`cobre.policy.store`; the case may give it another name
 
 ``_SUCCESS`` is an empty file, removed first and written last, by a run that was not stopped from outside:
@@ -26,6 +28,7 @@ from cobre._version import __version__
 from cobre.policy import with_fingerprint, write_policy_directory
 from cobre.results.costs import entity_cost_table, stage_cost_table
 from cobre.results.files import atomic_write, output_errors, sync_directory, write_json, write_parquet
+from cobre.results.models import write_models
 from cobre.rules.stopping import CONVERGED
 
 if TYPE_CHECKING:
@@ -51,7 +54,10 @@ CONVERGENCE_SCHEMA = pa.schema(
         pa.field("lp_solves", pa.int64(), nullable=False),
     ]
 )
-"""Columns of ``convergence.parquet``: costs in $, times in ms, one row for each iteration."""
+"""Columns of ``convergence.parquet``: costs in $, times in ms, one row for each iteration.
+
+``upper_bound`` is the mean cost of forward passes, a bound only where its kind is ``exact`` and no stage has
+a risk measure; ``upper_bound_std`` is null of a single pass, ``gap_percent`` unless two bounds are proven."""
 
 TIMING_SCHEMA = pa.schema(
     [
@@ -67,6 +73,32 @@ TIMING_SCHEMA = pa.schema(
     ]
 )
 """Columns of ``timing/iterations.parquet``: one row for each iteration and rank, times in ms."""
+
+SOLVER_SCHEMA = pa.schema(
+    [
+        pa.field("iteration", pa.int32(), nullable=False),
+        pa.field("scenario_id", pa.int32()),
+        pa.field("phase", pa.string(), nullable=False),
+        pa.field("stage_id", pa.int32()),
+        *(pa.field(name, pa.int32()) for name in ("opening_index", "rank", "worker_id")),
+        *(
+            pa.field(name, pa.uint32(), nullable=False)
+            for name in ("lp_solves", "lp_successes", "lp_failures", "retry_attempts")
+        ),
+        pa.field("simplex_iterations", pa.uint64(), nullable=False),
+        pa.field("solve_time_ms", pa.float64(), nullable=False),
+        *(
+            pa.field(name, pa.uint64(), nullable=False)
+            for name in (
+                *("fall_backs", "refactorisations", "cold_starts", "checks_failed"),
+                "working_set_cuts",
+            )
+        ),
+    ]
+)
+"""Columns of ``solver/iterations.parquet``: one row for each iteration, phase and stage, see
+:class:`cobre.sddp.lp_statistics.LpStatistics`. They are summed over scenarios, openings, ranks and workers,
+whose columns are null, and no row is of an LP that failed."""
 
 SELECTION_SCHEMA = pa.schema(
     [
@@ -115,17 +147,19 @@ def write_training(
     training = output_dir / "training"
     marker = training / "_SUCCESS"
     with output_errors(output_dir):
-        for directory in (training, training / "timing"):
+        for directory in (training, training / "timing", training / "solver"):
             directory.mkdir(parents=True, exist_ok=True)
         marker.unlink(missing_ok=True)
         sync_directory(training)
     write_policy_directory(output_dir / case.policy.path, with_fingerprint(result.policy, case))
     write_parquet(training / "convergence.parquet", convergence_table(result))
     write_parquet(training / "timing" / "iterations.parquet", timing_table(result))
+    write_parquet(training / "solver" / "iterations.parquet", solver_table(case, result))
     _write_selection(training / "cut_selection", case, result)
     if result.costs is not None:  # otherwise those of the run that was resumed stay
         write_parquet(training / "costs.parquet", stage_cost_table(result.cost_breakdowns))
         write_parquet(training / "costs_by_entity.parquet", entity_cost_table(result.cost_breakdowns))
+    write_models(output_dir, case, result.scaling)
     metadata = _training_metadata(case, result, started_at, completed_at, status)
     write_json(training / "metadata.json", metadata)
     if status == "complete":
@@ -151,7 +185,7 @@ def convergence_table(result: TrainingResult) -> pa.Table:
             "lower_bound": record.lower_bound,
             "lower_bound_kind": record.lower_bound_kind,
             "upper_bound": record.upper_bound,
-            "upper_bound_std": record.upper_bound_std,
+            "upper_bound_std": record.sample_std,
             "upper_bound_kind": record.upper_bound_kind,
             "gap_percent": record.gap_percent,
             "cuts_added": record.cuts_added,
@@ -170,8 +204,25 @@ def convergence_table(result: TrainingResult) -> pa.Table:
 
 def timing_table(result: TrainingResult) -> pa.Table:
     """Return one row for each iteration and rank, with the columns of :data:`TIMING_SCHEMA`."""
-    rows = [dataclasses.asdict(timing) for timing in result.timings]
+    rows = [vars(timing) for timing in result.timings]
     return pa.Table.from_pylist(rows, schema=TIMING_SCHEMA)
+
+
+def solver_table(case: Case, result: TrainingResult) -> pa.Table:
+    """Return how much work LPs were, with the columns of :data:`SOLVER_SCHEMA`."""
+    rows = [
+        {
+            **vars(row),
+            # The lower bound is that of the study, not of a stage.
+            "stage_id": None if row.phase == "lower_bound" else case.stages[row.stage].id,
+            "lp_successes": row.lp_solves,
+            "lp_failures": 0,
+            "retry_attempts": row.lp_retries,
+        }
+        for lps in result.lp_statistics
+        for row in lps.rows()
+    ]
+    return pa.Table.from_pylist(rows, schema=SOLVER_SCHEMA)
 
 
 def selection_table(case: Case, result: TrainingResult) -> pa.Table:
@@ -204,7 +255,7 @@ def _training_metadata(
     from cobre.lp.highs import version as highs_version  # loads the library, which training has done already
 
     history = result.history
-    converged = result.termination_reason in CONVERGED
+    last, converged = history[-1], result.termination_reason in CONVERGED
     return {
         "software": "cobre",
         "software_version": __version__,
@@ -221,6 +272,7 @@ def _training_metadata(
             "forward_passes": case.training.forward_passes,
             "stopping_mode": case.training.stopping_mode,
             "policy_mode": result.policy_mode,
+            "lp_engine": None if result.lp_engine is None else dataclasses.asdict(result.lp_engine),
         },
         "problem_dimensions": {
             "num_stages": len(case.stages),
@@ -248,14 +300,16 @@ def _training_metadata(
             "final_lower_bound_kind": result.lower_bound_kind,
             "final_lower_bound_note": result.lower_bound_note,
             "final_upper_bound": _finite(result.upper_bound),
-            "final_upper_bound_std": _finite(result.upper_bound_std),
-            "final_upper_bound_kind": history[-1].upper_bound_kind,
+            "final_upper_bound_std": None if last.sample_std is None else _finite(last.sample_std),
+            "final_upper_bound_kind": last.upper_bound_kind,
             **_deterministic(result),
         },
+        "verdict": _strict(result.verdict.as_dict()),
         "solve_stats": {
             "total_lp_solves": result.lp_solves,
             "retry_attempts": sum(record.lp_retries for record in history),
             "simplex_iterations": sum(record.simplex_iterations for record in history),
+            "fall_backs": result.lp_fall_backs,
             "parallelism": result.ranks * result.threads,
         },
         "setup": {"compile_seconds": result.compile_time_ms / 1e3},
@@ -275,7 +329,6 @@ def _deterministic(result: TrainingResult) -> dict[str, Any]:
         return {}
     return {
         "deterministic_upper_bound": _finite(bound.value),
-        "true_gap_percent": result.true_gap_percent,
         "deterministic_upper_bound_unavailable": bound.reason_unavailable,
         "deterministic_upper_bound_assumes": list(bound.assumptions),
     }
@@ -283,6 +336,13 @@ def _deterministic(result: TrainingResult) -> dict[str, Any]:
 
 def _utc(moment: datetime.datetime) -> str:
     return moment.astimezone(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _strict(document: Any) -> Any:
+    """Return a document of dictionaries with null in place of numbers that are not finite."""
+    if isinstance(document, dict):
+        return {name: _strict(value) for name, value in document.items()}
+    return None if isinstance(document, float) and not math.isfinite(document) else document
 
 
 def _finite(value: float | None) -> float | None:
