@@ -16,8 +16,15 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from cobre._version import __version__
-from cobre.cli import help_texts, synthetic
-from cobre.cli.choices import PolicyFormat, TemplateName
+from cobre.cli import (
+    help_texts,
+    report_options,
+    results_commands,
+    simulation_commands,
+    synthetic,
+    watch_options,
+)
+from cobre.cli.choices import LpEngineName, PolicyFormat, TemplateName
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import run_command
@@ -51,7 +58,7 @@ def _backends(default: str) -> list[str]:
     return [*(["auto"] if default == "auto" else []), *backend_names()]
 
 
-def _installed(ctx: Any, parameter: Any, value: str) -> str:
+def check_installed(ctx: Any, parameter: Any, value: str) -> str:
     """Refuse a backend that is not installed."""
     names = _backends(parameter.default)
     if value not in names:
@@ -164,7 +171,7 @@ def _train(
         str,
         typer.Option(
             "--backend",
-            callback=_installed,
+            callback=check_installed,
             help="How ranks talk. By default shm with --ranks, else as the launcher of this process has set "
             "it up (mpiexec, cobre launch, COBRE_COMM_BACKEND).",
         ),
@@ -207,6 +214,14 @@ def _train(
             help="Start with the cuts of a policy directory (of cobre or cobre-rs), and count from 1.",
         ),
     ] = None,
+    lp_engine: Annotated[
+        LpEngineName | None,
+        typer.Option(
+            "--lp-engine",
+            help="What solves LPs: auto, a fixed rule of their sizes (default; with --resume as the run "
+            "before), HiGHS, or cobre's own.",
+        ),
+    ] = None,
     output_format: Annotated[
         StreamFormat,
         typer.Option(
@@ -241,8 +256,15 @@ def _train(
         checkpoint_every,
         keep_checkpoints,
         force,
+        None if lp_engine is None else lp_engine.value,
     )
     return run_command("train", view, lambda outcome: train_command(request, view, outcome))
+
+
+simulation_commands.add_commands(_command)
+results_commands.add_commands(_command)
+_command("watch", help=watch_options.WATCH, epilog=watch_options.EPILOG)(watch_options.watch)
+_command("report", help=report_options.REPORT, epilog=report_options.EPILOG)(report_options.report)
 
 
 @_command(
@@ -473,7 +495,9 @@ def _policy_compare(
 def _warmup(
     backend: Annotated[
         str,
-        typer.Option("--backend", callback=_installed, help="The communicator whose kernels are compiled."),
+        typer.Option(
+            "--backend", callback=check_installed, help="The communicator whose kernels are compiled."
+        ),
     ] = "local",
     output_format: FormatOption = OutputFormat.HUMAN,
     quiet: QuietOption = False,
@@ -508,7 +532,7 @@ def _launch(
     ],
     ranks: Annotated[int, typer.Option("-n", "--ranks", min=1, metavar="N", help="Number of copies.")],
     backend: Annotated[
-        str, typer.Option("--backend", callback=_installed, help="How they talk; not mpi, local.")
+        str, typer.Option("--backend", callback=check_installed, help="How they talk; not mpi, local.")
     ] = "shm",
     prefix: Annotated[
         bool, typer.Option("--prefix", help="Put \\[rank] before each line of output.")

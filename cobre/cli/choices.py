@@ -5,6 +5,14 @@ from __future__ import annotations
 import enum
 
 
+class LpEngineName(str, enum.Enum):
+    """What LPs are solved with."""
+
+    AUTO = "auto"
+    HIGHS = "highs"
+    OWN = "own"
+
+
 class PolicyFormat(str, enum.Enum):
     """Formats of policy directories."""
 

@@ -32,7 +32,10 @@ class ConfigurationError(CobreError, ValueError):
 
 
 _ARGUMENT_FIELDS = frozenset(
-    {"iterations", "seed", "threads", "ranks", "checkpoint_every", "keep_checkpoints", "warm_start", "output"}
+    {
+        *("iterations", "seed", "threads", "ranks", "checkpoint_every", "keep_checkpoints"),
+        *("warm_start", "output", "lp_engine", "scenarios", "policy", "force"),
+    }
 )
 _CONFIGURATION_KINDS = frozenset({"CacheUnavailable", "UnsafeCacheDirectory", "SolverLibrary"})
 

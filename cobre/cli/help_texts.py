@@ -13,13 +13,38 @@ ROOT = (
     "Check a case:    cobre validate CASE\n\n"
     "Inflow models:   cobre stochastic CASE\n\n"
     "Train a policy:  cobre train CASE --iterations 100 --output results\n\n"
-    "Look into it:    cobre policy show results/policy"
+    "Follow a run:    cobre watch results\n\n"
+    "Look into it:    cobre policy show results/policy\n\n"
+    "Operate by it:   cobre simulate CASE --output results\n\n"
+    "All of it:       cobre run CASE\n\n"
+    "See what happens: cobre show results hydros --quantiles --columns storage_final_hm3\n\n"
+    "A page of it:    cobre report CASE/output"
 )
 TRAIN = (
     "Train a policy for a case and write it, with its convergence, to the output directory.\n\n"
     "The first run compiles the kernels, which takes half a minute or so ('cobre warmup' does so ahead); "
     "later runs load them. Ctrl-C or SIGTERM stops all ranks at the end of the iteration and keeps the "
     "results so far; a second one stops at once."
+)
+SIMULATE = (
+    "Operate the system under a policy in many scenarios and write what happens: costs, storage, flows, "
+    "generation, prices, deficit by scenario, stage and block, in OUTPUT/simulation.\n\n"
+    "How many scenarios, and where their noise comes from, is in config.json (simulation). Ctrl-C or SIGTERM "
+    "stops all ranks when the scenarios at hand are complete; --resume goes on with them."
+)
+RUN = (
+    "Do what the case asks for: train a policy and, where simulation.enabled is true or --scenarios is "
+    "given, simulate it. With training.enabled false, simulate the policy that OUTPUT holds."
+)
+SHOW = (
+    "Print results of a run: a list of its tables, or rows of one of them, chosen by entity, stage, scenario "
+    "or a condition; with --quantiles mean and quantiles over scenarios, by stage, block and entity.\n\n"
+    "Columns that are 0 or empty in all rows are left out for people; JSON and CSV have all of them."
+)
+COMPARE = (
+    "Report what two runs differ in: bounds, verdict, expected cost with its confidence, cost by component, "
+    "deficit, energy, stored energy, marginal costs. Where both simulated the same scenarios the "
+    "uncertainty of the difference is that of the differences by scenario."
 )
 STOCHASTIC = (
     "Fit the inflow models of a case and draw its opening tree, without training, and report both: where "

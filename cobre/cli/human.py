@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cobre.cli.exit_codes import ExitCode
+from cobre.cli.live_scenarios import LiveScenarios, ScenarioLines, described_simulation
 from cobre.cli.outcome import Outcome
 from cobre.cli.problems import printable, show_line, show_problems
 from cobre.cli.views import View, WarningDetail
@@ -30,6 +31,7 @@ from cobre.errors import Problem
 if TYPE_CHECKING:
     from cobre.sddp.costs import CostBreakdown
     from cobre.sddp.progress import IterationRecord
+    from cobre.sddp.simulation.result import SimulationProgress
 
 STARTING_UP = "loading kernels (or compiling them)..."
 
@@ -54,19 +56,28 @@ class HumanView(View):
         self._quiet = quiet
         self._progress = progress and not quiet
         self._display: _LiveDisplay | _PlainLines | None = None
+        self._scenarios: LiveScenarios | ScenarioLines | None = None
         self._show_warnings = show_warnings if warnings is WarningDetail.GROUPED else _show_all_warnings
         self._warned: tuple[Problem, ...] = ()
+        self._began = ""
 
     def started(self, facts: Mapping[str, Any], warnings: Sequence[Problem] = ()) -> None:
-        """Print the warnings so far and what is trained, and begin to show progress."""
-        if warnings and not self._quiet:
-            self._show_warnings(self.err, warnings)
-            self._warned = tuple(warnings)
+        """Print the warnings so far and what is done, and begin to show progress."""
+        self._began = self._began or facts.get("phase", "training")
+        new = [warning for warning in warnings if not any(warning is shown for shown in self._warned)]
+        if new and not self._quiet:
+            self._show_warnings(self.err, new)
+            self._warned += tuple(new)
         if not self._progress:
+            return
+        live = self.out.is_terminal and not self.out.is_dumb_terminal
+        if facts.get("phase") == "simulation":
+            show_line(self.out, 0, Text(printable(described_simulation(facts))))
+            count = facts["scenarios"]
+            self._scenarios = LiveScenarios(self.out) if live else ScenarioLines(self.out, count)
             return
         show_line(self.out, 0, Text(printable(_describe(facts))))
         limit = int(facts["max_iterations"])
-        live = self.out.is_terminal and not self.out.is_dumb_terminal
         self._display = _LiveDisplay(self.out, limit) if live else _PlainLines(self.out, limit)
 
     def iteration(self, record: IterationRecord) -> None:
@@ -79,13 +90,19 @@ class HumanView(View):
             for problem in record.costs.first_stage_warnings():
                 self.notice(printable(f"{problem.message} -> {problem.suggestion}"))
 
+    def scenarios(self, progress: SimulationProgress) -> None:
+        """Show how far a simulation is."""
+        if self._scenarios is not None:
+            self._scenarios.progress(progress)
+
     def terminated(self, facts: Mapping[str, Any]) -> None:
         """End the display of progress."""
         self._stop()
 
     def notice(self, message: str) -> None:
         """Print a message beside the progress display."""
-        console = self.out if isinstance(self._display, _LiveDisplay) else self.err
+        is_live = isinstance(self._display, _LiveDisplay) or isinstance(self._scenarios, LiveScenarios)
+        console = self.out if is_live else self.err
         console.print(Text(message, "yellow"), soft_wrap=True)
 
     def finish(self, outcome: Outcome) -> None:
@@ -107,13 +124,16 @@ class HumanView(View):
         shown = {id(warning) for warning in self._warned}
         self._show_warnings(self.err, [warning for warning in warnings if id(warning) not in shown])
         if shown:
-            text = f"{_plural(len(shown), 'warning')} above, before training"
+            text = f"{_plural(len(shown), 'warning')} above, before {self._began}"
             show_line(self.err, 0, Text(text, "yellow"))
 
     def _stop(self) -> None:
         if self._display is not None:
             self._display.stop()
             self._display = None
+        if self._scenarios is not None:
+            self._scenarios.stop()
+            self._scenarios = None
 
 
 def _show_all_warnings(console: Console, warnings: Sequence[Problem]) -> None:
@@ -178,9 +198,18 @@ class _PlainLines:
 
 
 def _bounds(record: IterationRecord) -> str:
-    gap = "" if record.gap_percent is None else f"  gap {record.gap_percent:.4g} %"
+    gap = "" if record.gap_percent is None else f"  gap {abs(record.gap_percent):.4g} %"
     lower = "lower bound" if record.lower_bound_kind == "bound" else "estimate"
-    return f"{lower} {record.lower_bound:.6e}  upper bound {record.upper_bound:.6e}{gap}"
+    upper = record.deterministic_upper_bound
+    bound = "" if upper is None else f"  upper bound {upper:.6e}"
+    return f"{lower} {record.lower_bound:.6e}  {passes_words(record)} {record.upper_bound:.6e}{bound}{gap}"
+
+
+def passes_words(record: IterationRecord) -> str:
+    """Return what the mean cost of an iteration's forward passes is."""
+    if record.upper_bound_kind == "statistical":
+        return "sample cost"
+    return "mean cost" if record.risk_averse else "upper bound"
 
 
 def _shares(costs: CostBreakdown) -> str:

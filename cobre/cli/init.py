@@ -54,7 +54,7 @@ def init_command(directory: Path, template: Template, force: bool, outcome: Outc
         "template": f"{template.name}: {template.summary}",
         "files": str(len(files)),
         "read": str(directory / "README.md"),
-        "then": f"cobre validate {directory}; cobre train {directory}",
+        "then": f"cobre validate {directory}; cobre run {directory}",
     }
     outcome.show = lambda console: _show(console, f"New case in {directory}", rows)
 

@@ -1,4 +1,4 @@
-"""``cobre train`` as one rank of a job that something else has started: mpiexec, ``cobre launch``, Slurm.
+"""A command as one rank of a job that something else has started: mpiexec, ``cobre launch``, Slurm.
 
 Rank 0 checks the case, shows progress and writes; the others are quiet. All end with the same exit code:
 a rank that fails alone notifies the others, or they notice that it is gone.
@@ -13,7 +13,7 @@ from cobre.cli.environment import reserve_threads
 from cobre.cli.exit_codes import ConfigurationError, ExitCode, exit_code_of
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import record_failure
-from cobre.cli.train import TrainRequest, conclude, load_case, run_study, warn_of_threads, watch_signals
+from cobre.cli.study_command import StudyRequest, Work, load_case, warn_of_threads, watch_signals
 from cobre.cli.views import RankView
 from cobre.errors import CobreError, ValidationError
 from cobre.machine import usable_cpus
@@ -26,20 +26,27 @@ if TYPE_CHECKING:
 _ROOT = 0
 
 
-def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> None:
-    """Carry out ``cobre train`` on this rank; fills the outcome in and raises what goes wrong."""
+def work_joined(
+    request: StudyRequest, view: RankView, outcome: Outcome, work: Work, after_a_loss: str
+) -> None:
+    """Carry out a command on this rank; fills the outcome in and raises what goes wrong.
+
+    Parameters
+    ----------
+    after_a_loss
+        What to do when a rank is lost.
+    """
     threads = request.threads or _requested_threads()
     if threads is not None:
         reserve_threads(threads)
         if threads > usable_cpus():
             warn_of_threads(outcome, threads)
     from cobre.comm import CommError, create_communicator
-    from cobre.sddp.ranks.workers import AFTER_A_LOSS
 
     with create_communicator(request.backend) as comm:
         view.rank = comm.rank
         try:
-            _train(comm, request, threads, view, outcome)
+            _carry_out(comm, request, threads, view, outcome, work)
         except CobreError as error:
             if error.on_all_ranks:
                 _fail_together(comm, error, view, outcome)
@@ -47,7 +54,7 @@ def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> Non
             if isinstance(error, CommError):
                 # Rank 0 reports a lost rank, unless it is the lost one.
                 view.reported = "rank 0 " not in f"{error.message} "
-                error.suggestion = error.suggestion or AFTER_A_LOSS
+                error.suggestion = error.suggestion or after_a_loss
             _end_job(comm, error, view, outcome)
             raise
         except BaseException as error:
@@ -55,8 +62,13 @@ def train_joined(request: TrainRequest, view: RankView, outcome: Outcome) -> Non
             raise
 
 
-def _train(
-    comm: Communicator, request: TrainRequest, threads: int | None, view: RankView, outcome: Outcome
+def _carry_out(
+    comm: Communicator,
+    request: StudyRequest,
+    threads: int | None,
+    view: RankView,
+    outcome: Outcome,
+    work: Work,
 ) -> None:
     from cobre.sddp.ranks.agreement import largest
 
@@ -64,17 +76,17 @@ def _train(
     if case is None:
         return
     with watch_signals(view, outcome) as interrupts:
-        # A rank that left alone would fail the others: even the first signal waits for an iteration.
+        # A rank that left alone would fail the others: even the first signal waits for a boundary.
         interrupts.saving = True
-        result = run_study(case, request, 1, threads, interrupts, view, outcome, comm)
+        conclude = work(case, 1, threads, interrupts, view, outcome, comm)
         signalled = largest(comm, signal.SIGINT if interrupts.interrupted else interrupts.number)
         by_sigint = bool(largest(comm, interrupts.interrupted))
-    conclude(result, outcome, signalled=signalled, by_sigint=by_sigint)
+    conclude(signalled, by_sigint)
     view.reported = True
 
 
 def _load_everywhere(
-    comm: Communicator, request: TrainRequest, view: RankView, outcome: Outcome
+    comm: Communicator, request: StudyRequest, view: RankView, outcome: Outcome
 ) -> Case | None:
     """Load the case on rank 0, and where it is right there on the others; ``None`` when it is wrong."""
     from cobre.sddp.ranks.agreement import failing_together, largest
@@ -90,7 +102,7 @@ def _load_everywhere(
         return None
     with failing_together(comm):
         if comm.rank != _ROOT:
-            mine = Outcome("train")
+            mine = Outcome(outcome.command)
             case = load_case(request, mine)
             if case is None:
                 raise ValidationError(mine.errors)

@@ -220,8 +220,9 @@ def _show_summary(console: Console, summary: PolicySummary) -> None:
         "stages": _stages(summary.nodes),
         "training": f"iterations {summary.iterations}, passes {summary.forward_passes}, seed {summary.seed}",
         "lower bound": _cost(summary.lower_bound, summary.lower_bound_kind),
-        "upper bound": _cost(
-            summary.upper_bound, "of the last iteration" if own else "the best, as its files state"
+        ("mean cost" if own else "upper bound"): _cost(
+            summary.upper_bound,
+            "of the last iteration's forward passes" if own else "the best, as its files state",
         ),
         "state": _shortened(summary.components, _SHOWN_COMPONENTS) or "none",
     }

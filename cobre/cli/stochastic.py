@@ -50,7 +50,7 @@ def stochastic_command(case_path: Path, output: Path | None, outcome: Outcome) -
 
 
 def _write(output: Path, report: StochasticReport, outcome: Outcome) -> list[Path]:
-    from cobre.results.report.stochastic_page import ReportExtraError, write_page
+    from cobre.results.pages.stochastic_page import ReportExtraError, write_page
     from cobre.results.stochastic import OPENINGS, write_stochastic
     from cobre.stochastic.report.tables import why_openings_stay
 

@@ -1,34 +1,26 @@
-"""``cobre train``: what the options ask for, handed to :class:`cobre.Study`, and what is shown of it.
-
-Training runs in this process, on ranks that this process starts (``--ranks``), or on the ranks of the job
-that this process was launched in (:mod:`cobre.cli.joined`).
-"""
+"""``cobre train``: what the options ask for, handed to :class:`cobre.Study`, and what is shown of it."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cobre.cli.environment import default_threads, reserve_threads
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import interrupted
 from cobre.cli.signals import Interrupts, Terminated
-from cobre.cli.train_report import result_data, show_result, terminated_facts, training_facts
+from cobre.cli.study_command import Conclude, carry_out
+from cobre.cli.train_report import result_data, show_result, terminated_facts
 from cobre.cli.views import RankView, View
-from cobre.errors import CobreError, Problem, WorkerError
-from cobre.machine import check_process, check_workers, usable_cpus
-from cobre.sddp.ranks.cpus import pin_libraries
+from cobre.errors import CobreError, WorkerError
+from cobre.sddp.ranks.losses import AFTER_A_LOSS
 
 if TYPE_CHECKING:
     from cobre.case.model import Case
     from cobre.comm import Communicator
+    from cobre.policy import LpEngine
     from cobre.sddp import IterationRecord, TrainingPlan, TrainingResult
 
 
@@ -48,35 +40,27 @@ class TrainRequest:
     checkpoint_every: int | None = None
     keep_checkpoints: int | None = None
     force: bool = False
+    lp_engine: LpEngine | None = None
 
 
 def train_command(request: TrainRequest, view: RankView, outcome: Outcome) -> None:
     """Carry out ``cobre train``; fills the outcome in and raises what goes wrong."""
-    pin_libraries()
-    check_workers(request.ranks, request.threads)
-    check_process()
-    from cobre.comm.selection import explain_selection
 
-    ranks = 1 if request.backend == "local" or request.ranks is None else request.ranks
-    if ranks == 1:
-        selection = explain_selection(request.backend)
-        if selection.error is None and selection.backend != "local":
-            from cobre.cli.joined import train_joined
+    def work(
+        case: Case,
+        ranks: int,
+        threads: int | None,
+        interrupts: Interrupts,
+        view: View,
+        outcome: Outcome,
+        communicator: Communicator | None,
+    ) -> Conclude:
+        result = run_study(case, request, ranks, threads, interrupts, view, outcome, communicator)
+        return lambda signalled, by_sigint: conclude(
+            result, outcome, signalled=signalled, by_sigint=by_sigint
+        )
 
-            train_joined(request, view, outcome)
-            return
-        threads = request.threads or default_threads()
-        reserve_threads(threads)
-    else:
-        threads = request.threads or default_threads(ranks=ranks)
-    if ranks * threads > usable_cpus():
-        warn_of_threads(outcome, ranks * threads)
-    case = load_case(request, outcome)
-    if case is None:
-        return
-    with watch_signals(view, outcome) as interrupts:
-        result = run_study(case, request, ranks, threads, interrupts, view, outcome)
-    conclude(result, outcome, signalled=interrupts.number, by_sigint=interrupts.interrupted)
+    carry_out(request, view, outcome, work, AFTER_A_LOSS)
 
 
 def run_study(
@@ -90,6 +74,7 @@ def run_study(
     communicator: Communicator | None = None,
 ) -> TrainingResult:
     """Train as asked for, showing what happens; fills the outcome in as far as the run gets."""
+    from cobre.sddp.events import plan_facts
     from cobre.sddp.study import Study  # imports Numba, HiGHS: only once the input is known to be good
 
     trained: list[TrainingResult] = []
@@ -97,7 +82,8 @@ def run_study(
 
     def on_start(plan: TrainingPlan) -> None:
         plans.append(plan)
-        view.started(training_facts(plan), outcome.warnings)
+        view.step = "iteration"
+        view.started(plan_facts(plan), outcome.warnings)
 
     def on_iteration(record: IterationRecord) -> bool:
         interrupts.saving = True
@@ -123,6 +109,7 @@ def run_study(
             checkpoint_every=request.checkpoint_every,
             keep_checkpoints=request.keep_checkpoints,
             force=request.force,
+            lp_engine=request.lp_engine,
             on_start=on_start,
             on_iteration=on_iteration,
             on_trained=on_trained,
@@ -147,25 +134,6 @@ def run_study(
     return result
 
 
-@contextmanager
-def watch_signals(view: View, outcome: Outcome) -> Iterator[Interrupts]:
-    """Watch for signals that ask to stop, and answer them."""
-
-    def abort() -> None:
-        # Compiled code holds the main thread: nothing else can end the process.
-        with contextlib.suppress(Exception):
-            outcome.fail(ExitCode.INTERRUPTED, [interrupted("stopped at once; nothing was written")])
-            view.finish(outcome)
-        os._exit(int(ExitCode.INTERRUPTED))
-
-    def acknowledge() -> None:
-        when = " at the end of this iteration" if interrupts.saving else ""
-        view.notice(f"stopping{when}; press Ctrl-C again to stop at once")
-
-    with Interrupts(acknowledge, abort) as interrupts:
-        yield interrupts
-
-
 def conclude(result: TrainingResult, outcome: Outcome, *, signalled: int, by_sigint: bool) -> None:
     """Report that a signal came: SIGINT fails the command, others do not (SIG-01)."""
     if not signalled:
@@ -178,28 +146,3 @@ def conclude(result: TrainingResult, outcome: Outcome, *, signalled: int, by_sig
         outcome.fail(ExitCode.INTERRUPTED, [interrupted(story)])
     else:
         outcome.warnings.append(interrupted(story, signal.Signals(signalled).name))
-
-
-def warn_of_threads(outcome: Outcome, threads: int) -> None:
-    """Warn that there are fewer processors than threads."""
-    cpus = usable_cpus()
-    outcome.warnings.append(
-        Problem(
-            "TooManyThreads",
-            f"{threads} threads share {cpus} processor{'' if cpus == 1 else 's'}",
-            {"field": "threads", "value": threads},
-            f"{cpus} would be faster; results are the same",
-        )
-    )
-
-
-def load_case(request: TrainRequest, outcome: Outcome) -> Case | None:
-    """Load and check the case; ``None``, with the errors in the outcome, when it is wrong."""
-    from cobre.case import check
-
-    case, errors, warnings = check(request.case_path)
-    outcome.warnings += warnings
-    if errors or case is None:
-        outcome.fail(ExitCode.INPUT, errors)
-        return None
-    return case

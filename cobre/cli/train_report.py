@@ -7,35 +7,18 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from cobre.cli.verdict import show_verdict, verdict_data
+
 if TYPE_CHECKING:
     from rich.console import Console
 
     from cobre.case.model import Case
-    from cobre.sddp import TrainingPlan, TrainingResult
+    from cobre.sddp import TrainingResult
     from cobre.sddp.costs import CostBreakdown
     from cobre.sddp.timing import WorkerInfo
 
 _LEAST_SHARE = 1e-6
 _MIB = 1 << 20
-
-
-def training_facts(plan: TrainingPlan) -> dict[str, Any]:
-    """Return what is known when training begins."""
-    case = plan.case
-    return {
-        "case": str(case.path.absolute()),
-        "output_dir": str(plan.output),
-        "stages": len(case.stages),
-        "hydros": len(case.hydros),
-        "thermals": len(case.thermals),
-        "buses": len(case.buses),
-        "lines": len(case.lines),
-        "max_iterations": case.training.iteration_limit,
-        "forward_passes": case.training.forward_passes,
-        "seed": case.training.tree_seed,
-        "ranks": plan.ranks,
-        "threads_per_rank": plan.threads,
-    }
 
 
 def terminated_facts(result: TrainingResult) -> dict[str, Any]:
@@ -46,6 +29,8 @@ def terminated_facts(result: TrainingResult) -> dict[str, Any]:
         "final_lb": result.lower_bound,
         "final_lb_kind": result.lower_bound_kind,
         "final_ub": result.upper_bound,
+        "final_ub_kind": result.history[-1].upper_bound_kind,
+        "final_gap_percent": result.gap_percent,
         "total_time_ms": round(result.total_time_ms, 3),
         "total_cuts": sum(record.cuts_added for record in result.history),
     }
@@ -66,14 +51,18 @@ def result_data(case: Case, result: TrainingResult) -> dict[str, Any]:
         "lower_bound_kind": result.lower_bound_kind,
         "lower_bound_note": result.lower_bound_note,
         "upper_bound": result.upper_bound,
-        "upper_bound_std": result.upper_bound_std,
+        "upper_bound_std": result.history[-1].sample_std,
+        "upper_bound_kind": result.history[-1].upper_bound_kind,
         "gap_percent": result.gap_percent,
+        "verdict": verdict_data(case, result),
         **_deterministic_data(result),
         "termination_reason": result.termination_reason,
         "total_time_ms": round(result.total_time_ms, 3),
         "compile_time_ms": round(result.compile_time_ms, 3),
         "lp_solves": result.lp_solves,
         "lp_solves_per_second": round(_lps_per_second(result), 3),
+        "lp_engine": None if result.lp_engine is None else asdict(result.lp_engine),
+        "lp_fall_backs": result.lp_fall_backs,
         "forward_passes": case.training.forward_passes,
         "cuts": result.history[-1].cuts_active,
         "backend": result.backend,
@@ -96,6 +85,18 @@ def _lower_bound_rows(result: TrainingResult) -> dict[str, str]:
     return {"estimate": f"{result.lower_bound:,.6f} $ (no lower bound: {result.lower_bound_note})"}
 
 
+_ENGINE_WORDS = {"own": "own engine", "highs": "HiGHS", "both": "own engine and HiGHS"}
+
+
+def _engine(result: TrainingResult) -> str:
+    return "" if result.lp_engine is None else f", {_ENGINE_WORDS[result.lp_engine.used]}"
+
+
+def _fall_back_row(result: TrainingResult) -> dict[str, str]:
+    count = result.lp_fall_backs
+    return {"fall-backs": f"{count:,} LPs that the own engine gave up, solved by HiGHS"} if count else {}
+
+
 def show_result(console: Console, case: Case, result: TrainingResult) -> None:
     """Print the result for people."""
     from cobre.cli.human import show_table
@@ -103,12 +104,10 @@ def show_result(console: Console, case: Case, result: TrainingResult) -> None:
     limit = case.training.iteration_limit
     rows = {
         **_lower_bound_rows(result),
-        "upper bound": f"{result.upper_bound:,.6f} $ (mean of the last forward passes; "
-        f"standard deviation {result.upper_bound_std:,.6f} $)",
-        **({} if result.gap_percent is None else {"gap": f"{result.gap_percent:.6g} %"}),
-        **_deterministic_rows(result),
+        **_upper_bound_rows(result),
         "iterations": f"{result.iterations} of {limit} ({result.termination_reason})",
-        "LPs solved": f"{result.lp_solves:,} ({_lps_per_second(result):,.0f} per second)",
+        "LPs solved": f"{result.lp_solves:,} ({_lps_per_second(result):,.0f} per second){_engine(result)}",
+        **_fall_back_row(result),
         "time": f"{result.total_time_ms / 1e3:.2f} s, of which start-up {result.compile_time_ms / 1e3:.2f} s",
         "run on": f"{result.backend}, ranks: {result.ranks}, threads: {result.threads}",
         "policy": f"{result.history[-1].cuts_active:,} cuts, sha256 {result.policy_sha256}",
@@ -118,12 +117,13 @@ def show_result(console: Console, case: Case, result: TrainingResult) -> None:
     show_table(console, f"Training {result.status}", rows)
     if result.costs is not None and result.costs.components:
         title = f"Mean cost of the forward passes of iteration {result.costs.iteration}"
-        show_table(console, title, _cost_rows(result.costs))
+        show_table(console, title, cost_rows(result.costs))
     if result.ranks > 1:
         _show_ranks(console, result.workers)
+    show_verdict(console, case, result)
 
 
-def _cost_rows(costs: CostBreakdown) -> dict[str, str]:
+def cost_rows(costs: CostBreakdown) -> dict[str, str]:
     """Return a row for each component that is more than rounding, the largest first."""
     shares = {name: costs.share(name) for name in costs.components}
     shown = {name: share for name, share in shares.items() if abs(share) >= _LEAST_SHARE}
@@ -182,24 +182,26 @@ def _show_ranks(console: Console, workers: Sequence[WorkerInfo]) -> None:
 def _deterministic_data(result: TrainingResult) -> dict[str, Any]:
     bound = result.deterministic_bound
     if bound is None:
-        return {}
+        return {"deterministic_upper_bound": None, "deterministic_upper_bound_note": result.upper_bound_note}
     return {
         "deterministic_upper_bound": None if math.isinf(bound.value) else bound.value,
-        "true_gap_percent": result.true_gap_percent,
+        "deterministic_upper_bound_note": result.upper_bound_note,
         "deterministic_upper_bound_unavailable": bound.reason_unavailable,
         "deterministic_upper_bound_assumes": list(bound.assumptions),
     }
 
 
-def _deterministic_rows(result: TrainingResult) -> dict[str, str]:
-    bound = result.deterministic_bound
-    if bound is None:
-        return {}
-    if math.isinf(bound.value):
-        return {"deterministic upper bound": f"none: {bound.reason_unavailable}"}
-    assumed = "".join(f"; assumes {text}" for text in bound.assumptions)
-    gap = result.true_gap_percent
-    return {
-        "deterministic upper bound": f"{bound.value:,.6f} ${assumed}",
-        **({} if gap is None else {"true gap": f"{gap:.6g} %"}),
-    }
+def _upper_bound_rows(result: TrainingResult) -> dict[str, str]:
+    """Return the rows of proven upper bounds, or of the cost of the last passes."""
+    from cobre.cli.human import passes_words
+
+    bound, last, rows = result.deterministic_bound, result.history[-1], {}
+    if bound is not None and math.isfinite(bound.value):
+        assumed = "".join(f"; assumes {text}" for text in bound.assumptions)
+        rows["upper bound"] = f"{bound.value:,.6f} $ (deterministic{assumed})"
+    if last.upper_bound_kind == "exact":
+        words = "exact expected cost of the last passes"
+        name = f"{passes_words(last)} of passes" if rows else passes_words(last)
+        rows[name] = f"{last.upper_bound:,.6f} $ ({words})"
+    gap = result.gap_percent
+    return rows if gap is None else {**rows, "gap": f"{gap:.6g} %"}

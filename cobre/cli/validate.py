@@ -39,9 +39,13 @@ def validate_command(case_path: Path, outcome: Outcome, *, lps: bool = True) -> 
     if errors or case is None:
         outcome.fail(ExitCode.INPUT, errors)
         return
-    from cobre.stochastic.par import inflow_model
+    from cobre.case.balance import balance_warnings, energy_balance
+    from cobre.lp.state import StateLayout
 
-    outcome.warnings += inflow_model(case).notes
+    layout = StateLayout(case)
+    outcome.warnings += layout.inflow.notes
+    balance = energy_balance(case, layout.inflow.mean_m3s)
+    outcome.warnings += balance_warnings(balance, len(case.stages))
     outcome.summary["warning_count"] = len(outcome.warnings)
     summary = case.summary()
     data = _data(case, summary)
@@ -57,9 +61,16 @@ def validate_command(case_path: Path, outcome: Outcome, *, lps: bool = True) -> 
         data["lp"] = _lp_data(report, len(case.stages))
         outcome.warnings += report.problems
         outcome.summary["warning_count"] = len(outcome.warnings)
+    from cobre.sddp.effort import estimate_effort
+
+    parts = () if report is None else report.stages
+    rows = [part.num_rows for part in parts] or None
+    effort = estimate_effort(case, len(layout.components), rows, [part.num_cols for part in parts])
+    data["balance"], data["effort"] = balance.as_dict(), effort.as_dict()
+    plausible = {**balance.rows(), **effort.rows()}
     # A case is called valid only once every check has passed.
     outcome.data = data
-    outcome.show = lambda console: _show(console, summary, report, len(outcome.warnings))
+    outcome.show = lambda console: _show(console, summary, report, plausible, len(outcome.warnings))
 
 
 def _data(case: Case, summary: CaseSummary) -> dict[str, Any]:
@@ -98,7 +109,13 @@ def _ranges(report: ScalingReport, when: str) -> dict[str, list[float]]:
     }
 
 
-def _show(console: Console, summary: CaseSummary, report: ScalingReport | None, warnings: int) -> None:
+def _show(
+    console: Console,
+    summary: CaseSummary,
+    report: ScalingReport | None,
+    plausible: dict[str, str],
+    warnings: int,
+) -> None:
     from cobre.cli.human import show_table
 
     title = "Valid case" if not warnings else f"Valid case, warnings: {warnings}"
@@ -113,6 +130,7 @@ def _show(console: Console, summary: CaseSummary, report: ScalingReport | None, 
                 for plant in summary.fits[:_WORST_FITS]
             },
         )
+    show_table(console, "Plausibility", plausible)
     if report is not None:
         _show_lps(console, _lp_data(report, summary.stages))
 

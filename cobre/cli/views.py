@@ -8,6 +8,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from cobre._version import __version__
@@ -17,6 +18,7 @@ from cobre.cli.outcome import Outcome, json_text
 if TYPE_CHECKING:
     from cobre.errors import Problem
     from cobre.sddp.progress import IterationRecord
+    from cobre.sddp.simulation.result import SimulationProgress
 
 
 _INTERRUPTED = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
@@ -45,16 +47,30 @@ class WarningDetail(str, enum.Enum):
 
 
 class View(ABC):
-    """Receives the events of a command; decides what is shown."""
+    """Receives the events of a command; decides what is shown.
+
+    Attributes
+    ----------
+    step
+        What a run can be stopped at the end of.
+    """
+
+    step = "iteration"
 
     def started(self, facts: Mapping[str, Any], warnings: Sequence[Problem] = ()) -> None:  # noqa: B027
-        """Training begins; ``facts`` describe the study, ``warnings`` are those found so far."""
+        """Training begins; ``facts`` describe the study, ``warnings`` are those found so far.
+
+        With ``facts["phase"] == "simulation"`` it is a simulation that begins.
+        """
 
     def iteration(self, record: IterationRecord) -> None:  # noqa: B027
         """An iteration is complete."""
 
+    def scenarios(self, progress: SimulationProgress) -> None:  # noqa: B027
+        """Further scenarios are complete."""
+
     def terminated(self, facts: Mapping[str, Any]) -> None:  # noqa: B027
-        """Training has ended by itself or on request."""
+        """Training, or a simulation, has ended by itself or on request."""
 
     def notice(self, message: str) -> None:
         """Show a line to a person while the command runs; any thread may call it."""
@@ -97,6 +113,11 @@ class JsonLinesView(View):
         if self._progress:
             self._line("progress", progress_fields(record))
 
+    def scenarios(self, progress: SimulationProgress) -> None:
+        """Write a line ``progress``."""
+        if self._progress:
+            self._line("progress", {"phase": "simulation", **asdict(progress)})
+
     def terminated(self, facts: Mapping[str, Any]) -> None:
         """Write the line ``terminated``."""
         self._line("terminated", facts)
@@ -136,6 +157,11 @@ class RankView(View):
         if self.rank == 0:
             self._view.iteration(record)
 
+    def scenarios(self, progress: SimulationProgress) -> None:
+        """Show it on rank 0."""
+        if self.rank == 0:
+            self._view.scenarios(progress)
+
     def terminated(self, facts: Mapping[str, Any]) -> None:
         """Report it on rank 0."""
         if self.rank == 0:
@@ -160,23 +186,23 @@ class RankView(View):
 def progress_fields(record: IterationRecord) -> dict[str, Any]:
     """Return the fields of a line ``progress``: one iteration (OUT-01).
 
-    ``gap`` is the fraction (upper - lower) / |upper|, null when the upper bound is zero; ``gap_percent``
-    relates the difference to the lower bound, as the results do. Both are null where the lower bound is an
-    estimate.
+    ``upper_bound`` is the mean cost of this iteration's forward passes: a bound only where its kind is
+    ``exact`` and no stage has a risk measure. ``gap`` is ``gap_percent`` as a fraction; both are null unless
+    two bounds are proven (:mod:`cobre.rules.bounds`).
     """
-    difference = record.upper_bound - record.lower_bound
-    has_gap = bool(record.upper_bound) and record.lower_bound_kind == "bound"
+    gap = record.gap_percent
     return {
         "iteration": record.iteration,
         "lower_bound": record.lower_bound,
         "upper_bound": record.upper_bound,
-        "upper_bound_std": record.upper_bound_std,
+        "upper_bound_std": record.sample_std,
         "ci_95": record.ci_95,
-        "gap": difference / abs(record.upper_bound) if has_gap else None,
+        "gap": None if gap is None else gap / 100.0,
         "wall_time_ms": round(record.wall_time_ms, 3),
         "iteration_time_ms": round(record.iteration_time_ms, 3),
         "lower_bound_kind": record.lower_bound_kind,
-        "gap_percent": record.gap_percent,
+        "upper_bound_kind": record.upper_bound_kind,
+        "gap_percent": gap,
         "lp_solves": record.lp_solves,
         "cuts_active": record.cuts_active,
         **_evaluated_bound(record),

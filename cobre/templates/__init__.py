@@ -17,8 +17,11 @@ _README = """# {title}
 
 ```
 cobre validate .
-cobre train . --output output
+cobre run . --output output
+cobre report output
 ```
+
+`cobre run` trains a policy and simulates it, `cobre report` makes a page of both.
 
 {numbers}
 

@@ -38,7 +38,8 @@ and 40 % CVaR of the worst quarter. Twelve months, three blocks, 6 openings a mo
 NUMBERS = """
 Training takes some seconds; the first run of cobre on a machine compiles its kernels before (a minute).
 In its 20 iterations the lower bound of the optimal cost rises to 916.1 million $.
-Under a risk measure the mean cost of the forward passes, shown as upper bound, may lie below.
+At the end the optimum lies at most 1.3 % above it, by the deterministic upper bound. Under a risk measure the
+mean cost of the forward passes, the sample cost, cannot be compared with it.
 """
 
 _REGIONS = ("North", "East", "Centre", "South")

@@ -17,8 +17,11 @@ SINCE = "2000-01-01"
 """``operational_start_date`` of every entity; it has no effect on dispatch."""
 
 
+_SCENARIOS = 500
+
+
 def config(forward_passes: int, iterations: int, inflow_method: str = "none") -> Json:
-    """``config.json``: how many forward passes and iterations."""
+    """``config.json``: how many forward passes and iterations, and what ``cobre run`` simulates then."""
     return {
         "training": {
             "tree_seed": 42,
@@ -26,6 +29,7 @@ def config(forward_passes: int, iterations: int, inflow_method: str = "none") ->
             "stopping_rules": [{"type": "iteration_limit", "limit": iterations}],
         },
         "modeling": {"inflow_non_negativity": {"method": inflow_method}},
+        "simulation": {"enabled": True, "selection": {"method": "sampled", "num_scenarios": _SCENARIOS}},
     }
 
 

@@ -147,7 +147,7 @@ def test_training_of_a_read_only_case(tmp_path, monkeypatch, capsys):
 
 
 def test_warnings_go_to_standard_error(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("cobre.cli.train.usable_cpus", lambda: 1)
+    monkeypatch.setattr("cobre.cli.study_command.usable_cpus", lambda: 1)
     case = copy_example(tmp_path)
     assert main(["train", str(case), "--iterations", "1", "--threads", "2", "--no-progress"]) == 0
     captured = capsys.readouterr()

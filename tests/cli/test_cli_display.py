@@ -17,7 +17,7 @@ import pytest
 from cli_helpers import copy_example, strict_json
 from rich.console import Console
 
-from cobre.cli.human import _PlainLines
+from cobre.cli.human import _PlainLines, passes_words
 from cobre.cli.outcome import Outcome, json_text
 from cobre.cli.problems import show_problems
 from cobre.cli.views import progress_fields
@@ -119,10 +119,28 @@ def test_plain_lines_end_with_the_last_iteration_of_a_stopped_run(stop_after):
 
 def test_progress_fields():
     fields = progress_fields(RECORD)
-    assert fields["gap"] == pytest.approx(0.1)
-    assert fields["gap_percent"] == pytest.approx(100.0 / 9.0)
     assert fields["ci_95"] == pytest.approx(1.96 * 20.0 / 2.0)
-    assert progress_fields(replace(RECORD, upper_bound=0.0))["gap"] is None
+    assert (fields["gap"], fields["gap_percent"]) == (None, None)  # of a sample
+    alone = progress_fields(replace(RECORD, forward_passes=1, upper_bound_std=0.0))
+    assert (alone["upper_bound_std"], alone["ci_95"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "gap"),
+    [
+        ({}, "sample cost", None),
+        ({"upper_bound_kind": "exact"}, "upper bound", 100.0 / 9.0),
+        ({"upper_bound_kind": "exact", "risk_averse": True}, "mean cost", None),
+        ({"deterministic_upper_bound": 99.0, "risk_averse": True}, "sample cost", 10.0),
+        ({"upper_bound_kind": "exact", "lower_bound_kind": "estimate"}, "upper bound", None),
+        ({"deterministic_upper_bound": float("inf")}, "sample cost", None),
+    ],
+)
+def test_a_gap_is_one_of_two_proven_bounds(changes, words, gap):
+    record = replace(RECORD, **changes)
+    assert record.gap_percent == (None if gap is None else pytest.approx(gap))
+    assert progress_fields(record)["gap"] == (None if gap is None else pytest.approx(gap / 100.0))
+    assert passes_words(record) == words
 
 
 def test_json_is_strict():

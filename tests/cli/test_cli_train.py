@@ -44,15 +44,27 @@ PROGRESS_KEYS = [
 WRITTEN = {
     "policy",
     "policy/cuts.parquet",
+    "policy/first_bases.parquet",
     "policy/manifest.json",
     "policy/manifest.sha256",
     "training",
     "training/_SUCCESS",
     "training/costs.parquet",
     "training/costs_by_entity.parquet",
+    "training/solver",
+    "training/solver/iterations.parquet",
     "training/timing",
     "training/timing/iterations.parquet",
     "training/convergence.parquet",
+    "training/dictionaries",
+    "training/dictionaries/bounds.parquet",
+    "training/dictionaries/codes.json",
+    "training/dictionaries/entities.csv",
+    "training/dictionaries/variables.csv",
+    "training/hydro_models.json",
+    "training/model_provenance.json",
+    "training/scaling_report.json",
+    "training/events.jsonl",
     "training/metadata.json",
 }
 
@@ -98,6 +110,24 @@ def test_results_on_disk_agree_with_the_envelope(case, tmp_path, capsys):
     assert metadata["policy_sha256"] == data["policy_sha256"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "used", "words"), [("highs", "highs", "HiGHS"), ("auto", "own", "own engine")]
+)
+def test_the_lp_engine_is_chosen_and_reported(case, capsys, asked, used, words):
+    assert train(case, "--iterations", 2, "--lp-engine", asked, "--output-format", "json-lines") == 0
+    lines = [strict_json(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0]["lp_engine"] == asked
+    assert lines[-1]["data"]["lp_engine"] == {"asked": asked, "used": used}
+    assert read_metadata(case / "output")["configuration"]["lp_engine"] == {"asked": asked, "used": used}
+    assert train(case, "--iterations", 3, "--resume", "--no-progress") == 0
+    assert f"per second), {words}\n" in capsys.readouterr().out
+
+
+def test_an_unknown_lp_engine_is_refused(case, capsys):
+    assert train(case, "--lp-engine", "simplex") == 1
+    assert "simplex" in capsys.readouterr().err
+
+
 def test_json_lines(case, capsys):
     assert train(case, "--iterations", 4, "--output-format", "json-lines") == 0
     captured = capsys.readouterr()
@@ -133,7 +163,15 @@ def test_plain_lines_and_summary(case, capsys):
     assert "loading kernels (or compiling them)..." in lines
     assert "cost of the passes of iteration 1: deficit 74.2%, thermal 25.8%" in lines
     summary = captured.out.partition("Training complete")[2]
-    for word in ("lower bound", "upper bound", "gap", "per second", "sha256", str(case / "output")):
+    for word in (
+        "lower bound",
+        "upper bound",
+        "gap",
+        "per second",
+        "sha256",
+        str(case / "output"),
+        "Verdict",
+    ):
         assert word in summary
     assert "\x1b" not in captured.out
 

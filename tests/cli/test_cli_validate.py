@@ -36,6 +36,39 @@ def test_summary_for_people(tmp_path, capsys):
         assert text in out
 
 
+def test_plausibility(tmp_path, capsys):
+    """The same numbers for people and for programs, and the work of training as an estimate."""
+    case = copy_example(tmp_path)
+    assert main(["validate", str(case), "--output-format", "json"]) == 0
+    data = strict_json(capsys.readouterr().out)["data"]
+    balance, effort = data["balance"], data["effort"]
+    assert (balance["load_mw"], balance["capacity_mw"], balance["short_stages"]) == (140.0, 227.0, [])
+    assert balance["capacity_by_kind"] == {"thermal": 85.0, "hydro": 142.0}
+    assert balance["deficit_cost"] == [800.0, 3000.0]
+    # 4 passes over 4 stages, 4 openings of 3 stages behind each, and the 4 of the first for the bound.
+    assert effort["lps_per_iteration"] == 4 * (4 + 3 * 4) + 4
+    assert effort["training_lps"] == 40 * effort["lps_per_iteration"]
+    assert effort["kind"] == "estimate"
+    assert main(["validate", str(case)]) == 0
+    out = capsys.readouterr().out
+    for text in (
+        "load 140 MW, capacity 227 MW",
+        "39.0 days of load when full",
+        "at most 2,720 in 40 iterations",
+    ):
+        assert text in out
+    assert f"{balance['storage_days']:.1f} days" in out
+    assert "time" in out
+    assert out.count("estimate:") == 2
+
+
+def test_load_above_capacity_is_a_warning_of_validate(tmp_path, capsys):
+    assert main(["validate", str(copy_example(tmp_path, "thermal-merit-order")), "--no-lp"]) == 0
+    captured = capsys.readouterr()
+    assert "Valid case, warnings: 1" in captured.out
+    assert "950 MW against 820 MW (thermal 820)" in " ".join(captured.err.split())
+
+
 def test_without_lps(tmp_path, capsys):
     case = copy_example(tmp_path)
     assert main(["validate", str(case), "--no-lp", "--output-format", "json"]) == 0

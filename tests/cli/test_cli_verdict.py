@@ -1,0 +1,112 @@
+"""The last lines of a run, in words."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cli_helpers import copy_example, strict_json
+
+import cobre
+from cobre.cli import main
+from cobre.cli.verdict import next_commands, verdict_rows
+from cobre.results import read_metadata
+from cobre.rules.bounds import SampleCost
+from cobre.sddp.verdict import Verdict
+
+VERDICT = Verdict(
+    conclusion="near_optimal",
+    cost_kind="expected",
+    lower_bound=90.0,
+    lower_bound_kind="bound",
+    upper_bound=90.5,
+    upper_bound_note=None,
+    upper_bound_assumes=(),
+    gap_percent=0.5556,
+    sample=SampleCost(91.0, 10.0, 100, 7),
+    bound_position="within",
+    likely_gap_percent=3.289,
+    bound_move_percent=0.02,
+    bound_move_iterations=10,
+    violation_share=0.0,
+    next_step="simulate",
+    next_iterations=None,
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({}, {"expected cost": "90.00 to 90.50 $", "distance": "at most 0.556 % from the optimum"}),
+        ({}, {"sample cost": "91.00 ± 1.96 $ (95 %, 100 forward passes since iteration 7); the lower bound"}),
+        ({"gap_percent": 5.0}, {"distance": "at most 5.00 % from the optimum; 95 % sure: at most 3.29 %"}),
+        ({"gap_percent": 1e-12, "conclusion": "optimal"}, {"expected cost": "90.00 $ in the optimum"}),
+        (
+            {"gap_percent": None, "upper_bound": None, "upper_bound_note": "too large"},
+            {
+                "expected cost": "at least 90.00 $",
+                "distance": "95 % sure: at most 3.29 % above the optimum; no upper bound is known (too",
+            },
+        ),
+        (
+            {"lower_bound_kind": "estimate", "gap_percent": None, "bound_position": None},
+            {
+                "expected cost": "about 90.00 $ (an estimate, no bound); at most 90.50 $ in the optimum",
+                "distance": "unknown: there is no lower bound",
+                "estimate moved": "0.020 % over the last 10 iterations",
+            },
+        ),
+        (
+            {"cost_kind": "risk-adjusted", "bound_position": None, "likely_gap_percent": None},
+            {
+                "risk-adjusted cost": "90.00 to",
+                "sample cost": "91.00 ± 1.96 $ (95 %, 100 forward passes since",
+            },
+        ),
+        (
+            {"sample": SampleCost(91.0, 10.0, 29, 7), "bound_position": None, "likely_gap_percent": None},
+            {"sample cost": "91.00 $, of 29 forward passes since iteration 7; 30 make a confidence interval"},
+        ),
+        (
+            {"bound_move_percent": None, "bound_move_iterations": 0},
+            {"lower bound moved": "unknown after one"},
+        ),
+        ({"bound_move_percent": -3e-15}, {"lower bound moved": "less than 0.001 % over"}),
+    ],
+)
+def test_rows(changes, shown):
+    rows = verdict_rows(replace(VERDICT, **changes).as_dict())
+    for name, beginning in shown.items():
+        assert rows[name].startswith(beginning), rows[name]
+
+
+def test_the_last_lines_of_a_run_say_what_to_do_next(tmp_path, monkeypatch, capsys):
+    case = copy_example(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    output = Path("out of here")
+    assert main(["train", str(case), "--iterations", "2", "--output", str(output), "--no-progress"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].split(maxsplit=1) == ["then", "cobre report 'out of here'"]
+    assert "Verdict: not converged" in lines
+    command = lines[-2].split(maxsplit=1)[1]
+    assert command == "cobre train random-inflow --output 'out of here' --resume --iterations 20"
+    # What is advised works.
+    assert main([*shlex.split(command)[1:], "--output-format", "json"]) == 0
+    data = strict_json(capsys.readouterr().out)["data"]
+    assert (data["iterations"], data["verdict"]["conclusion"]) == (20, "near_optimal")
+    assert data["verdict"]["next_commands"][-2] == "cobre simulate random-inflow --output 'out of here'"
+    stored = read_metadata(output)["verdict"]
+    assert stored == {name: value for name, value in data["verdict"].items() if name != "next_commands"}
+
+
+def test_a_run_that_was_stopped_is_to_be_resumed(tmp_path, monkeypatch):
+    case = cobre.load_case(copy_example(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    result = cobre.train(case, output=True, on_iteration=lambda record: record.iteration == 2)
+    assert result.status == "partial"
+    assert next_commands(case, result, result.verdict) == [
+        "cobre train random-inflow --resume",
+        "cobre report random-inflow/output",
+    ]
