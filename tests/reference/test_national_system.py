@@ -54,7 +54,8 @@ def test_fourteen_stages_of_the_national_system(tmp_path: Path) -> None:
     case = cobre.case.load(shared_system("brazil-2018-14-stages"))
     result = cobre.sddp.train(case, output=tmp_path)
     assert len(result.history) == 25
-    assert result.lower_bound == pytest.approx(3_563_228_344.0, rel=1e-6)
+    # From what another run of as many iterations found to the optimum of the extensive form.
+    assert 3_563_228_344.0 * (1.0 - 1e-6) <= result.lower_bound <= 3_563_238_822.6 * (1.0 + 1e-9)
     # One scenario: the cost of each forward pass is the cost of a feasible plan.
     assert result.lower_bound <= min(record.upper_bound for record in result.history)
 

@@ -41,5 +41,5 @@ def test_bounds_meet_on_the_stochastic_case() -> None:
     best = optimum(path, drawn_openings(case))
     assert result.deterministic_bound is not None
     assert result.lower_bound <= best <= result.deterministic_bound.value
-    assert result.true_gap_percent is not None
-    assert result.true_gap_percent < 1.0
+    assert result.gap_percent is not None
+    assert result.gap_percent < 1.0
