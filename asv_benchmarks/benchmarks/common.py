@@ -53,3 +53,13 @@ def synthetic_case(size: str) -> Case:
     from cobre.templates.synthetic_options import SIZES
 
     return cobre.case.build(build(SIZES[size]))
+
+
+def named_case(name: str) -> Case:
+    """Return the template four-region, or the synthetic case of a named size."""
+    if name != "four-region":
+        return synthetic_case(name)
+    import cobre.case
+    from cobre.templates.four_region import build
+
+    return cobre.case.build(build())

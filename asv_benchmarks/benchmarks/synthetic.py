@@ -29,7 +29,7 @@ def seconds_of(result: TrainingResult) -> float:
     return sum(record.iteration_time_ms for record in result.history) / 1e3
 
 
-def time_weighted_bound(result: TrainingResult, window_s: float) -> float:
+def mean_bound(result: TrainingResult, window_s: float) -> float:
     """Return the mean lower bound over the first ``window_s`` of iterating, in percent of the last one.
 
     0 before the first iteration has ended. A faster iteration raises it, and so does a better cut.
@@ -64,7 +64,7 @@ class Training:
             figures[size] = {
                 "iterations": statistics.median(run.iterations / seconds_of(run) for run in runs),
                 "lps": statistics.median(run.lp_solves / seconds_of(run) for run in runs),
-                "bound": statistics.median(time_weighted_bound(run, WINDOW_S[size]) for run in runs),
+                "bound": statistics.median(mean_bound(run, WINDOW_S[size]) for run in runs),
             }
         return figures
 
