@@ -8,7 +8,16 @@ PACKAGE = Path(__file__).resolve().parents[1] / "cobre"
 
 LAYERS = (
     {"_distribution", "_lazy", "_version", "errors", "fields", "members", "stop_signals", "units"},
-    {"_communicators", "durable", "machine", "output"},
+    {
+        "_communicators",
+        "display",
+        "distribution",
+        "durable",
+        "event_log",
+        "machine",
+        "output",
+        "parquet_size",
+    },
     {"native"},
     {"comm"},
     {"hydro"},
@@ -32,6 +41,7 @@ UPWARDS = {
     ("case/loader.py", "sddp"),
     ("case/model/case.py", "stochastic"),
     ("sddp/costs.py", "results"),
+    ("sddp/simulation/run.py", "results"),
     ("sddp/study.py", "results"),
 }
 """Imports upwards, (file, package), each for a reason."""

@@ -56,7 +56,7 @@ def test_ci_runs_the_command_of_the_readme():
 
 
 def python_snippets() -> list[tuple[str, str]]:
-    files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    files = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [
         (f"{file.name}-{number}", snippet)
         for file in files
@@ -86,7 +86,7 @@ def test_no_machine_paths():
     assert found == []
 
 
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
