@@ -62,7 +62,8 @@ def test_a_variable_that_keeps_libraries_from_loading_exits_2(tmp_path, command,
     check_envelope(envelope, command[0], 2)
     (problem,) = envelope["errors"]
     assert variable in problem["message"]
-    assert problem["context"] == {"setting": variable, "value": value}
+    place = {"rank": 0} if "--ranks" in command else {}
+    assert problem["context"] == {"setting": variable, "value": value, **place}
     assert variable in problem["suggestion"]
     assert snapshot(tmp_path) == before
 

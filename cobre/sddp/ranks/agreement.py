@@ -118,7 +118,8 @@ def failing_together(comm: Communicator) -> Iterator[None]:
 def raise_together(comm: Communicator, error: CobreError | None) -> None:
     """Raise the error of one rank, if any, on all ranks; collective.
 
-    Where there are several ranks, its :attr:`~cobre.errors.CobreError.on_all_ranks` is true.
+    Where there are several ranks, its :attr:`~cobre.errors.CobreError.on_all_ranks` is true, and all ranks
+    raise it with the same content, so that it does not matter whose report comes first.
     """
     if comm.size == 1:
         if error is not None:
@@ -128,7 +129,9 @@ def raise_together(comm: Communicator, error: CobreError | None) -> None:
         return
     texts = gather_texts(comm, "" if error is None else _error_text(error))
     rank, text = next((rank, text) for rank, text in enumerate(texts) if text)
-    raised = error if error is not None and rank == comm.rank else _error_of(text, rank)
+    raised = error if error is not None and rank == comm.rank else _error_of(text)
+    if not isinstance(raised, (ValidationError, SolverError)):  # those are about the study, not about a rank
+        raised.context["rank"] = rank
     raised.on_all_ranks = True
     raise raised
 
@@ -145,7 +148,7 @@ def _error_text(error: CobreError) -> str:
     return text
 
 
-def _error_of(text: str, rank: int) -> CobreError:
+def _error_of(text: str) -> CobreError:
     """Rebuild another rank's error."""
     document: Mapping[str, Any] = json.loads(text)
     problems = [Problem(**problem) for problem in document["problems"]]
@@ -156,7 +159,7 @@ def _error_of(text: str, rank: int) -> CobreError:
         place = {name: first.context[name] for name in _PLACE}
         return SolverError(first.message, context=first.context, suggestion=first.suggestion, **place)
     kind = OutputError if document["type"] == "OutputError" else CobreError
-    return kind(first.kind, first.message, {**first.context, "rank": rank}, first.suggestion)
+    return kind(first.kind, first.message, first.context, first.suggestion)
 
 
 def require_same_study(comm: Communicator, *parts: Any) -> None:
