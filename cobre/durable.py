@@ -8,7 +8,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
@@ -51,48 +51,44 @@ def atomic_write(path: Path, write: Callable[[BinaryIO], None]) -> None:
         sync_directory(path.parent)
 
 
-def atomic_write_all(files: Iterable[tuple[Path, Callable[[BinaryIO], None]]]) -> None:
-    """Write several files, each as :func:`atomic_write` does, and sync them to disk at the same time.
+@contextlib.contextmanager
+def atomic_files(paths: Sequence[Path]) -> Iterator[list[BinaryIO]]:
+    """Give several files to write, which get their names at the end of the block, all or none.
 
-    None of them has its name before all are written: when one fails, none is there (or the older ones are).
-    Their directories must exist. Contents are written by other threads, in no order.
+    When it ends, they are synced to disk at the same time and renamed; when it raises, none is there (or the
+    older ones are). Their directories must exist.
 
     Raises
     ------
     OutputError
-        When a file cannot be written.
+        When a file cannot be created, synced or renamed.
     """
-    moves: list[tuple[Path, Path]] = []
-    with ThreadPoolExecutor(_SYNCING) as pool:
-        try:
-            jobs = []
-            for path, write in files:
-                temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-                moves.append((temporary, path))
-                jobs.append(pool.submit(_write_synced, temporary, path, write))
-            for job in jobs:
-                job.result()
-            for temporary, path in moves:
-                with output_errors(path):
-                    temporary.replace(path)
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            for temporary, _ in moves:
-                temporary.unlink(missing_ok=True)
-            raise
-        list(pool.map(_sync_named, sorted({path.parent for _, path in moves})))
+    temporaries = [path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp") for path in paths]
+    try:
+        with contextlib.ExitStack() as opened:
+            files: list[BinaryIO] = []
+            for temporary, path in zip(temporaries, paths, strict=True):
+                opened.enter_context(output_errors(path))  # closing writes what is buffered
+                files.append(opened.enter_context(temporary.open("xb")))
+            yield files
+            with ThreadPoolExecutor(_SYNCING) as pool:
+                list(pool.map(_sync_file, files, paths))
+        for temporary, path in zip(temporaries, paths, strict=True):
+            with output_errors(path):
+                temporary.replace(path)
+    except BaseException:
+        for temporary in temporaries:
+            temporary.unlink(missing_ok=True)
+        raise
+    for directory in sorted({path.parent for path in paths}):
+        with output_errors(directory):
+            sync_directory(directory)
 
 
-def _write_synced(temporary: Path, path: Path, write: Callable[[BinaryIO], None]) -> None:
-    with output_errors(path), temporary.open("xb") as file:
-        write(file)
+def _sync_file(file: BinaryIO, path: Path) -> None:
+    with output_errors(path):
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync_named(directory: Path) -> None:
-    with output_errors(directory):
-        sync_directory(directory)
 
 
 def sync_directory(directory: Path) -> None:

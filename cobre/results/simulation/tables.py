@@ -99,6 +99,11 @@ class SimulationTables:
         """Return the schemas of the tables that the study has, by name."""
         return {spec.name: spec.schema for spec in self.specs}
 
+    @property
+    def cells_of_a_scenario(self) -> int:
+        """How many values the tables with rows by stage have for one scenario."""
+        return sum(layout.rows * len(layout.maker.spec.columns) for layout in self._layouts)
+
     def tables(self, block: SimulatedBlock) -> dict[str, pa.Table]:
         """Return the tables of a block of scenarios, rows by scenario, stage, entity and load block."""
         schemas = self.schemas()

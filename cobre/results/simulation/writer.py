@@ -12,7 +12,10 @@ there.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -20,7 +23,7 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cobre.durable import atomic_write, atomic_write_all, output_errors
+from cobre.durable import atomic_files, atomic_write, output_errors
 from cobre.results.columns import TableSpec
 from cobre.results.dictionaries import write_dictionaries
 from cobre.results.simulation.catalogue import PATHS, SCENARIO_SUMMARY, TABLES
@@ -32,6 +35,9 @@ SINGLE_FILES: Final = (PATHS.name, SCENARIO_SUMMARY.name)
 
 PENDING: Final = ".parts"
 """Directory that holds the parts of those until all blocks are written."""
+
+_CELLS_AT_ONCE: Final = 1 << 23
+"""A block's tables are made for so many scenarios at a time that they have no more values than this."""
 
 
 class SimulationWriter:
@@ -55,14 +61,22 @@ class SimulationWriter:
         OutputError
             When a file cannot be written.
         """
-        for spec in self.tables.specs:
-            directory = self._part(spec.name, number).parent
-            with output_errors(directory):
-                directory.mkdir(parents=True, exist_ok=True)
-        atomic_write_all(
-            (self._part(name, number), partial(_write, table=table))
-            for name, table in self.tables.encoded_tables(block)
-        )
+        paths = [self._part(spec.name, number) for spec in self.tables.specs]
+        for path in paths:
+            with output_errors(path.parent):
+                path.parent.mkdir(parents=True, exist_ok=True)
+        scenarios = max(1, _CELLS_AT_ONCE // max(1, self.tables.cells_of_a_scenario))
+        with atomic_files(paths) as files, ExitStack() as open_parts, ThreadPoolExecutor() as pool:
+            parts = {}
+            for spec, path, file in zip(self.tables.specs, paths, files, strict=True):
+                parts[spec.name] = _Part(path, file)
+                open_parts.push(parts[spec.name].close)
+            for some in block.parts(scenarios):
+                jobs = [
+                    pool.submit(parts[name].write, table) for name, table in self.tables.encoded_tables(some)
+                ]
+                for job in jobs:
+                    job.result()
 
     def is_written(self, number: int) -> bool:
         """Whether all parts of a block are there."""
@@ -107,9 +121,25 @@ def remove_tables(directory: Path) -> None:
             (directory / f"{name}.parquet").unlink(missing_ok=True)
 
 
-def _write(file: BinaryIO, table: pa.Table) -> None:
-    with _writer(file, table.schema) as writer:
-        writer.write_table(table, row_group_size=max(1, len(table)))
+class _Part:
+    """The file of one table and block while it is written, a row group after the other."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self._path, self._file = path, file
+        self._writer: pq.ParquetWriter | None = None
+
+    def write(self, table: pa.Table) -> None:
+        with output_errors(self._path):
+            if self._writer is None:
+                self._writer = _writer(self._file, table.schema)
+            self._writer.write_table(table, row_group_size=max(1, len(table)))
+
+    def close(self, failed: type[BaseException] | None, *_: object) -> None:
+        """Write the end of the file; for ``ExitStack.push``."""
+        if self._writer is None:
+            return
+        with contextlib.suppress(OSError) if failed else output_errors(self._path):
+            self._writer.close()  # the file goes where the block has failed, which is what gets reported
 
 
 def _join(file: BinaryIO, spec: TableSpec, parts: list[Path]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,10 @@ class SimulatedStage:
     incoming: FloatArray
     discount: FloatArray
 
+    def part(self, first: int, end: int) -> SimulatedStage:
+        """Return scenarios ``first`` to ``end - 1`` of the block, without a copy."""
+        return SimulatedStage(*(getattr(self, field.name)[first:end] for field in fields(self)))
+
 
 @dataclass(frozen=True, eq=False)
 class SimulatedBlock:
@@ -58,3 +63,13 @@ class SimulatedBlock:
     first_scenario: int
     probability: FloatArray | None
     stages: tuple[SimulatedStage, ...]
+
+    def parts(self, scenarios: int) -> Iterator[SimulatedBlock]:
+        """Yield the block in parts of so many scenarios, the last of what is left, without copies."""
+        for first in range(0, len(self.stages[0].node), scenarios):
+            end = first + scenarios
+            yield SimulatedBlock(
+                self.first_scenario + first,
+                None if self.probability is None else self.probability[first:end],
+                tuple(stage.part(first, end) for stage in self.stages),
+            )

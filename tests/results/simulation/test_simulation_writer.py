@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
-import errno
 import hashlib
 import json
+import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,9 +19,10 @@ from builders.rich_case import rich_files
 from builders.simulated_blocks import Simulated, simulate
 
 import cobre.case
-from cobre.durable import atomic_write_all
+from cobre.durable import atomic_files
 from cobre.errors import OutputError
 from cobre.results.simulation import SimulationTables, SimulationWriter, remove_tables
+from cobre.results.simulation import writer as writing
 from cobre.results.simulation.writer import SINGLE_FILES
 
 
@@ -107,18 +110,62 @@ def test_files_are_written_together_or_not_at_all(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_text("old")
 
-    def disk_full(file):
-        file.write(b"half")
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def write_half() -> None:
+        with atomic_files([old, new]) as (first, _):
+            first.write(b"replaced")
+            raise KeyError
 
-    with pytest.raises(OutputError, match=r"new cannot be written: No space left on device"):
-        atomic_write_all([(old, lambda file: file.write(b"replaced")), (new, disk_full)])
+    with pytest.raises(KeyError):
+        write_half()
+    with pytest.raises(OutputError, match="below cannot be written"), atomic_files([old, new / "below"]):
+        pass
     assert old.read_text() == "old"
     assert list(tmp_path.iterdir()) == [old]
-    atomic_write_all([(old, lambda file: file.write(b"replaced")), (new, lambda file: file.write(b"whole"))])
+    with atomic_files([old, new]) as (first, second):
+        first.write(b"replaced")
+        second.write(b"whole")
     assert (old.read_text(), new.read_text()) == ("replaced", "whole")
     assert sorted(tmp_path.iterdir()) == [new, old]
-    atomic_write_all([])
+    with atomic_files([]) as files:
+        assert files == []
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_block_leaves_no_part(
+    blocks: list[Simulated], tmp_path: Path
+) -> None:
+    limit = 1 << 10
+    code = (
+        "import pickle, resource, signal, sys; from pathlib import Path\n"
+        "from cobre.results.simulation import SimulationTables, SimulationWriter\n"
+        "case, templates, layout, block = pickle.loads(Path(sys.argv[1]).read_bytes())\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
+        "writer = SimulationWriter(Path(sys.argv[2]), SimulationTables(case, templates, layout))\n"
+        "writer.write_block(0, block)\n"
+    )
+    found = blocks[0]
+    given = tmp_path / "given"
+    given.write_bytes(pickle.dumps((found.case, found.templates, found.layout, found.block)))
+    output = tmp_path / "output"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, given, output], capture_output=True, text=True, timeout=60
+    )
+    assert "cannot be written: File too large" in ended.stderr.splitlines()[-1]
+    assert "Exception ignored" not in ended.stderr
+    assert not [path for path in output.rglob("*") if path.is_file()]
+
+
+def test_tables_made_for_a_few_scenarios_at_a_time_are_the_same(
+    blocks: list[Simulated], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer_of(blocks, tmp_path / "whole").write_block(0, blocks[0].block)
+    monkeypatch.setattr(writing, "_CELLS_AT_ONCE", 1)
+    writer = writer_of(blocks, tmp_path / "single")
+    writer.write_block(0, blocks[0].block)
+    for whole in (tmp_path / "whole").rglob("*.parquet"):
+        single = pq.ParquetFile(tmp_path / "single" / whole.relative_to(tmp_path / "whole"))
+        assert single.num_row_groups == len(blocks[0].block.stages[0].node)
+        assert single.read().equals(pq.read_table(whole))
 
 
 def test_dictionaries_describe_what_is_written(blocks: list[Simulated], tmp_path: Path) -> None:
