@@ -216,7 +216,7 @@ class Workspace(NamedTuple):
     cut_row: F64_2D
     cut_constant: F64_1D
     violation: F64_1D
-    violated_cut: U32_1D
+    block_violation: F64_1D
     outside: U32_1D
     is_outside: I32_1D
     tableau_row: F64_1D
@@ -416,7 +416,7 @@ def new_workspace(
         cut_row=np.zeros((num_slots, num_cols)),
         cut_constant=np.zeros(num_cuts),
         violation=np.zeros(num_cuts),
-        violated_cut=indices(num_cuts + 1),
+        block_violation=np.zeros(num_cuts // CUT_BLOCK + 1),
         outside=indices(variables),
         is_outside=ints(variables),
         tableau_row=np.zeros(variables),

@@ -46,20 +46,12 @@ def add_violated_cuts(core, work, pool):
     future_cost = work.value[0] * core.theta_scale
     tolerance = FEASIBILITY + _RELATIVE_VIOLATION * abs(future_cost)
     work.counters[SCANS] += 1
-    violated = _scan(core, work, pool, future_cost, tolerance)
+    blocks = _scan(core, work, pool, future_cost, tolerance)
     added = 0
-    violation = work.violation
     while added < _ADDED_PER_SCAN:
-        worst = np.int64(-1)
-        largest = tolerance
-        for entry in range(violated):
-            cut = np.int64(work.violated_cut[entry])
-            if violation[cut] > largest:
-                largest = violation[cut]
-                worst = cut
+        worst = _take_most_violated(work, pool, blocks, tolerance)
         if worst < 0:
             break
-        violation[worst] = 0.0
         slot = _slot_of(work, worst)
         if slot == _NO_SLOT:
             slot = load_cut(core, work, pool, worst)
@@ -75,11 +67,14 @@ def add_violated_cuts(core, work, pool):
 
 @engine_kernel
 def _scan(core, work, pool, future_cost, tolerance):
-    """Evaluate all cuts at the outgoing state; return how many are violated, which ``violated_cut`` lists."""
+    """Evaluate all cuts at the outgoing state; return the number of blocks.
+
+    ``violation`` is left by cut, and the largest one of each block in ``block_violation``, 0 where none is
+    above the tolerance.
+    """
     cuts = pool.num_cuts[0]
     width = pool.slope.shape[2]
     state = work.value[core.num_cols : core.num_cols + core.num_state_rows]
-    violated = 0
     first = 0
     block = 0
     while first < cuts:
@@ -89,13 +84,55 @@ def _scan(core, work, pool, future_cost, tolerance):
         reached = 0
         for place in range(len(here)):
             reached |= 1 if here[place] > tolerance else 0
-        if reached != 0:
-            for place in range(len(here)):
-                work.violated_cut[violated] = first + place
-                violated += here[place] > tolerance
+        work.block_violation[block] = _largest(here) if reached != 0 else 0.0
         first += width
         block += 1
-    return violated
+    return block
+
+
+@engine_kernel
+def _largest(values):
+    """Return the largest of some values that are all numbers, or 0; by eight chains, for vectors."""
+    zero = 0.0
+    most0, most1, most2, most3 = zero, zero, zero, zero
+    most4, most5, most6, most7 = zero, zero, zero, zero
+    place = 0
+    while place + 8 <= len(values):
+        most0 = values[place] if values[place] > most0 else most0
+        most1 = values[place + 1] if values[place + 1] > most1 else most1
+        most2 = values[place + 2] if values[place + 2] > most2 else most2
+        most3 = values[place + 3] if values[place + 3] > most3 else most3
+        most4 = values[place + 4] if values[place + 4] > most4 else most4
+        most5 = values[place + 5] if values[place + 5] > most5 else most5
+        most6 = values[place + 6] if values[place + 6] > most6 else most6
+        most7 = values[place + 7] if values[place + 7] > most7 else most7
+        place += 8
+    while place < len(values):
+        most0 = values[place] if values[place] > most0 else most0
+        place += 1
+    return max(max(max(most0, most1), max(most2, most3)), max(max(most4, most5), max(most6, most7)))
+
+
+@engine_kernel
+def _take_most_violated(work, pool, blocks, tolerance):
+    """Return the most violated cut, the first of equal ones, and leave it out from now on; -1 for none."""
+    largest = tolerance
+    block = np.int64(-1)
+    for candidate in range(blocks):
+        if work.block_violation[candidate] > largest:
+            largest = work.block_violation[candidate]
+            block = np.int64(candidate)
+    if block < 0:
+        return block
+    width = pool.slope.shape[2]
+    first = block * width
+    here = work.violation[first : min(first + width, pool.num_cuts[0])]
+    place = np.int64(0)
+    while here[place] != largest:
+        place += 1
+    here[place] = 0.0
+    work.block_violation[block] = _largest(here)
+    return first + place
 
 
 @engine_kernel
@@ -103,9 +140,18 @@ def _evaluate(slope, state, constant, future_cost, violation):
     """Set the violations of a block of cuts; rows of the state are taken by fours, in one fixed order."""
     cuts = len(violation)
     rows = len(state)
-    for cut in range(cuts):
-        violation[cut] = constant[cut] - future_cost
     row = 0
+    if rows >= 4:
+        state0, state1, state2, state3 = state[0], state[1], state[2], state[3]
+        slope0, slope1, slope2, slope3 = slope[0], slope[1], slope[2], slope[3]
+        for cut in range(cuts):
+            first = slope0[cut] * state0 + slope1[cut] * state1
+            second = slope2[cut] * state2 + slope3[cut] * state3
+            violation[cut] = (constant[cut] - future_cost) + (first + second)
+        row = 4
+    else:
+        for cut in range(cuts):
+            violation[cut] = constant[cut] - future_cost
     while row + 4 <= rows:
         state0, state1, state2, state3 = state[row], state[row + 1], state[row + 2], state[row + 3]
         slope0, slope1, slope2, slope3 = slope[row], slope[row + 1], slope[row + 2], slope[row + 3]

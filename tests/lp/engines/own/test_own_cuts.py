@@ -1,18 +1,20 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from core_problems import Solver, agree, study
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cobre.lp.engines.own import core
+from cobre.lp.engines.own import core, cuts
 from cobre.lp.engines.own.core import GAVE_UP, OPTIMAL
 from cobre.lp.opening_order import opening_order
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 8), st.integers(1, 3), st.integers(1, 60))
-def test_cuts_on_demand_give_the_optimum_of_all_cuts(seed, plants, blocks, cuts):
-    problem, rhs, slopes, constants = study(seed, plants, blocks, cuts)
+def test_cuts_on_demand_give_the_optimum_of_all_cuts(seed, plants, blocks, count):
+    problem, rhs, slopes, constants = study(seed, plants, blocks, count)
     found = opening_order(rhs)
     root = seed % len(rhs)
     solver = Solver(problem, slopes, num_slots=24, num_saved=max(found.num_kept, 1))
@@ -113,3 +115,30 @@ def test_cold_starts_inside_a_tree_leave_saved_states_as_they_are():
         status, value, _ = solver.solve(rhs, constants, **tree)
         for place in range(len(rhs)):
             assert status[place] == GAVE_UP or agree(value[place], expected[place])
+
+
+@pytest.mark.parametrize(("states", "count", "width"), [(1, 5, 32), (4, 96, 32), (6, 70, 32), (9, 300, 256)])
+def test_cuts_are_taken_from_the_most_violated_on_and_equal_ones_in_their_order(
+    monkeypatch, states, count, width
+):
+    for name in ("_evaluate", "_largest"):
+        monkeypatch.setattr(cuts, name, getattr(cuts, name).py_func)
+    random = np.random.default_rng(count)
+    slopes = random.integers(-3, 4, (states, count)).astype(float)
+    state = random.integers(0, 5, states).astype(float)
+    constant = random.integers(0, 20, count).astype(float)
+    constant[::7] = -np.inf  # switched off
+    pool = core.cut_columns(slopes, width)
+    part = SimpleNamespace(num_cols=2, num_state_rows=states)
+    work = SimpleNamespace(
+        value=np.concatenate([[0.0, 0.0], state]),
+        cut_constant=constant,
+        violation=np.full(count, np.nan),
+        block_violation=np.full(count // core.CUT_BLOCK + 1, np.nan),
+    )
+    blocks = cuts._scan.py_func(part, work, pool, 5.0, 1e-9)
+    violation = constant - 5.0 + state @ slopes
+    expected = [cut for cut in np.argsort(-violation, kind="stable") if violation[cut] > 1e-9]
+    taken = [cuts._take_most_violated.py_func(work, pool, blocks, 1e-9) for _ in range(len(expected) + 1)]
+    assert len(expected) >= 2
+    assert taken == [*expected, -1]
