@@ -16,7 +16,7 @@ from cobre.cli.runner import interrupted
 from cobre.cli.signals import Interrupts
 from cobre.cli.views import RankView, View
 from cobre.errors import Problem
-from cobre.machine import check_process, check_workers, usable_cpus
+from cobre.machine import check_process, check_workers, return_memory_early, usable_cpus
 from cobre.sddp.ranks.cpus import pin_libraries
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def carry_out(request: StudyRequest, view: RankView, outcome: Outcome, work: Wor
         What to do when a rank of a job is lost.
     """
     pin_libraries()
+    return_memory_early()
     check_workers(request.ranks, request.threads)
     check_process()
     from cobre.comm.selection import explain_selection

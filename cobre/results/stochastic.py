@@ -48,17 +48,18 @@ def write_stochastic(output_dir: Path, report: StochasticReport) -> tuple[Path, 
     """
     directory = output_dir / DIRECTORY
     tables, documents = export_tables(report), _documents(report)
+    written = tuple(name for name in FILES if name in tables or name in documents)
     with output_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
         for name in FILES:
-            if name not in tables and name not in documents:
+            if name not in written:
                 (directory / name).unlink(missing_ok=True)
         sync_directory(directory)
-    for name, table in tables.items():
-        write_parquet(directory / name, table)
+    while tables:  # gone one by one, with what they hold
+        write_parquet(directory / next(iter(tables)), tables.pop(next(iter(tables))))
     for name, document in documents.items():
         write_json(directory / name, document)
-    return tuple(directory / name for name in FILES if name in tables or name in documents)
+    return tuple(directory / name for name in written)
 
 
 def export_tables(report: StochasticReport) -> dict[str, pa.Table]:

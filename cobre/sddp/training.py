@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -56,14 +57,9 @@ from cobre.sddp.pass_schedule import pass_models
 from cobre.sddp.plan import TrainingPlan
 from cobre.sddp.progress import History, IterationRecord, TrainingResult
 from cobre.sddp.ranks.agreement import failing_together, gather_parts, gather_rows, require_same_study
+from cobre.sddp.ranks.memory import memory_bytes, return_unused_memory
 from cobre.sddp.ranks.partition import block_of
-from cobre.sddp.ranks.sharing import (
-    memory_bytes,
-    return_unused_memory,
-    share_stage_lps,
-    shared_cut_pool,
-    shared_numbers,
-)
+from cobre.sddp.ranks.sharing import share_stage_lps, shared_cut_pool, shared_numbers
 from cobre.sddp.ranks.threads import kernel_lock, use_threads
 from cobre.sddp.rules.selection import CutSelector, SelectionRecord
 from cobre.sddp.rules.stopping import StoppingRules
@@ -103,7 +99,11 @@ def train_together(
         When another rank is gone.
     """
     with ExitStack() as resources:
-        return _Session(plan, comm, resources).run(on_iteration)
+        result = _Session(plan, comm, resources).run(on_iteration)
+    # Before tables of the results are made. Callbacks refer back to the session, so that it has to be found.
+    gc.collect()
+    return_unused_memory()
+    return result
 
 
 TANGENT_CUTS = (
@@ -142,11 +142,12 @@ class _Session:
         with failing_together(comm), compile_guard("study"):
             self.entry = entry_of(comm)
             use_threads(self.threads)
+            return_unused_memory()
             self._build()
         require_same_study(comm, *self._study_facts())
         self.lower_bound_note = self._agreed_note()
         self._allocate(resources)
-        del self.templates, self.scaled  # kernels have arrays of their own
+        del self.scaled  # kernels have arrays of their own
         return_unused_memory()
         self.history = self.checkpointer.restore()
         self.lp_engine = self.engines_here
@@ -161,6 +162,7 @@ class _Session:
                 self._compile()
         if not first:
             self._compile()
+        return_unused_memory()
 
     def _compile(self) -> None:
         """Compile the kernels of an iteration, or load them."""
@@ -176,15 +178,15 @@ class _Session:
         self.tree: OpeningTree = build_opening_tree(case, model=self.layout.inflow)
         components = [(part.kind, part.entity_id, part.offset) for part in self.layout.components]
         self.boundary = boundary_cuts(case, components)
-        self.templates = self._stage_lps()
-        self.scaled, self.scaling = scale_templates(self.templates)
-        self.floors = [float(part.col_lower[part.theta_col]) * part.cost_scale for part in self.templates]
-        self.payers = cost_map(self.scaled).payers
-        self.cost_scale = self.scaled[0].cost_scale
+        templates = self._stage_lps()
+        self.floors = [float(part.col_lower[part.theta_col]) * part.cost_scale for part in templates]
         self.warm: LoadedCuts | None = None
         if self.storage.warm_start is not None:
             source, fingerprint = self.storage.warm_start, self.storage.fingerprint
-            self.warm = warm_cuts(source, case, self.layout, self.templates, fingerprint)
+            self.warm = warm_cuts(source, case, self.layout, templates, fingerprint)
+        self.scaled, self.scaling = scale_templates(templates)
+        self.payers = cost_map(self.scaled).payers
+        self.cost_scale = self.scaled[0].cost_scale
 
     def _stage_lps(self) -> tuple[StageTemplate, ...]:
         floor = None if self.boundary is None else partial(future_cost_floor, self.boundary)
@@ -192,7 +194,7 @@ class _Session:
 
     def _agreed_note(self) -> str | None:
         """Return why the lower bound is but an estimate, or ``None``; the same on all ranks."""
-        if self.case.training.truncation_cuts == "tangent" and not_convex(self.templates) is not None:
+        if self.case.training.truncation_cuts == "tangent" and not_convex(self.scaled) is not None:
             return TANGENT_CUTS
         uncertain = self.warm is not None and not self.warm.certain
         return FOREIGN_CUTS if gather_rows(self.comm, np.array([uncertain], np.float64)).any() else None

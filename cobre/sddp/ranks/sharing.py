@@ -1,13 +1,10 @@
-"""Cut pool, openings and coefficients in memory that the ranks of a host share; how much a rank takes."""
+"""Cut pool, openings and coefficients in memory that the ranks of a host share."""
 
 from __future__ import annotations
 
-import ctypes
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow
 from numpy.typing import NDArray
 
 from cobre.comm import AllocationFailed, Communicator
@@ -20,9 +17,6 @@ _SHARED_PARTS = (
     *("matrix_value", "cost", "col_lower", "col_upper", "row_lower", "row_upper"),
     *("opening_value", "fixed_rhs", "noise_value", "state_value", "psi_value", "cost_value"),
 )
-_ROLLUP = Path("/proc/self/smaps_rollup")
-_STATUS = Path("/proc/self/status")
-_KIB = 1024
 
 
 class SharedPool(NamedTuple):
@@ -114,31 +108,3 @@ def shared_numbers(comm: Communicator, count: int) -> tuple[NDArray[np.float64],
     except AllocationFailed:  # on all ranks; each keeps a copy
         return np.zeros(count), None
     return region.target[:count], region
-
-
-def memory_bytes() -> tuple[int, int]:
-    """Return the memory of this process, and its share if shared pages are divided among processes; in bytes.
-
-    What the system does not report is 0.
-    """
-    try:
-        lines = _ROLLUP.read_text().splitlines()
-    except OSError:
-        try:
-            lines = _STATUS.read_text().splitlines()
-        except OSError:
-            return 0, 0
-    sizes = {
-        name: int(rest.split()[0]) * _KIB
-        for name, colon, rest in (line.partition(":") for line in lines)
-        if colon and name in ("Rss", "VmRSS", "Pss")
-    }
-    return sizes.get("Rss", sizes.get("VmRSS", 0)), sizes.get("Pss", 0)
-
-
-def return_unused_memory() -> None:
-    """Give memory that was freed back to the system: that of tables, and of the C library where it can."""
-    pyarrow.default_memory_pool().release_unused()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)

@@ -48,7 +48,8 @@ from cobre.sddp.ranks.agreement import (
     require_same_study,
     text_of_root,
 )
-from cobre.sddp.ranks.sharing import return_unused_memory, share_stage_lps, shared_cut_pool, shared_numbers
+from cobre.sddp.ranks.memory import return_unused_memory
+from cobre.sddp.ranks.sharing import share_stage_lps, shared_cut_pool, shared_numbers
 from cobre.sddp.ranks.threads import kernel_lock, use_threads
 from cobre.sddp.simulation.arrays import (
     FAILED_STAGE,
