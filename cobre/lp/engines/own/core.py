@@ -160,11 +160,12 @@ class CutColumns(NamedTuple):
     ``slope`` is by (block of cuts, state row, cut in the block), so that products run over the cuts of a
     block and memory grows by blocks; there may be further rows behind those of the state. The constants,
     which may depend on the opening, are those of ``Workspace.cut_constant``. A constant of ``-inf`` switches
-    a cut off.
+    a cut off. ``drawn`` and the last rows of ``slope`` are for constants, see :mod:`cobre.lp.engines.own.data`.
     """
 
     slope: F64_3D
     num_cuts: I64_1D
+    drawn: F64_2D
 
 
 class Workspace(NamedTuple):
@@ -361,7 +362,7 @@ def cut_columns(slopes: FloatArray, width: int = CUT_BLOCK) -> CutColumns:
     padded = np.zeros((rows, blocks * width))
     padded[:, :cuts] = slopes
     by_block = padded.reshape(rows, blocks, width).transpose(1, 0, 2)
-    return CutColumns(np.ascontiguousarray(by_block), np.array([cuts], np.int64))
+    return CutColumns(np.ascontiguousarray(by_block), np.array([cuts], np.int64), np.zeros((0, 0)))
 
 
 def new_workspace(

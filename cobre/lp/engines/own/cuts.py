@@ -34,6 +34,9 @@ _RELATIVE_VIOLATION = 1.0e-11
 _LARGEST_ENTRY = 1.5
 _NO_SLOT = -1
 
+_FEWEST_EVALUATED = 256
+"""Cuts, the newest, among which the most violated ones are taken; older ones only where none of them is."""
+
 _FAR_BELOW = 4.0
 """Constants of cuts that are switched off lie this many times as low as the future cost can be high."""
 
@@ -67,27 +70,32 @@ def add_violated_cuts(core, work, pool):
 
 @engine_kernel
 def _scan(core, work, pool, future_cost, tolerance):
-    """Evaluate all cuts at the outgoing state; return the number of blocks.
+    """Evaluate cuts at the outgoing state, the newest first, until some are violated; return the blocks.
 
     ``violation`` is left by cut, and the largest one of each block in ``block_violation``, 0 where none is
-    above the tolerance.
+    above the tolerance or, once enough cuts were evaluated, the block was passed over. Without a violated
+    cut all were evaluated.
     """
     cuts = pool.num_cuts[0]
     width = pool.slope.shape[2]
     state = work.value[core.num_cols : core.num_cols + core.num_state_rows]
-    first = 0
-    block = 0
-    while first < cuts:
-        end = min(first + width, cuts)
-        here = work.violation[first:end]
-        _evaluate(pool.slope[block], state, work.cut_constant[first:end], future_cost, here)
+    blocks = (cuts + width - 1) // width
+    evaluated = 0
+    found = False
+    for block in range(blocks - 1, -1, -1):
+        if found and evaluated >= _FEWEST_EVALUATED:
+            work.block_violation[block] = 0.0
+            continue
+        here = work.violation[block * width : min((block + 1) * width, cuts)]
+        constant = work.cut_constant[block * width : block * width + len(here)]
+        _evaluate(pool.slope[block], state, constant, future_cost, here)
         reached = 0
         for place in range(len(here)):
             reached |= 1 if here[place] > tolerance else 0
         work.block_violation[block] = _largest(here) if reached != 0 else 0.0
-        first += width
-        block += 1
-    return block
+        found = found or reached != 0
+        evaluated += len(here)
+    return blocks
 
 
 @engine_kernel

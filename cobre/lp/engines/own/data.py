@@ -3,6 +3,10 @@
 The archive has the slopes of all cuts of a node by (block, row, cut in the block): first the components that
 are slacks of state rows, in their order, then those that are fixed by the data of the opening. What is fixed
 by the incoming state alone adds to the constant of a cut once for a trial point, straight from its record.
+
+What an opening's draws add to the components that they fix is the same at every trial point, unless an inflow
+is truncated. So the archive has a row for each opening, too: what its draws add to the constants of cuts. It
+has none where openings are more than the components, whose rows then do as well.
 """
 
 from __future__ import annotations
@@ -84,6 +88,20 @@ def form_arrays(form: CoreForm) -> FormArrays:
         col_offset=form.col_offset,
         col_factor=form.col_factor,
     )
+
+
+def drawn_components(form: FormArrays, num_state_rows: int, openings: FloatArray) -> FloatArray:
+    """Return what openings add to the components that draws fix, by (opening, archive row behind the states).
+
+    Without rows where the archive keeps nothing of it.
+    """
+    rows = form.archive_row[num_state_rows:]
+    if not 0 < len(openings) <= len(rows):
+        return np.zeros((0, 0))
+    effect = np.zeros((form.num_extended, len(openings)))
+    entity = np.repeat(np.arange(len(form.noise_start) - 1), np.diff(form.noise_start))
+    np.add.at(effect, form.noise_row, form.noise_value[:, np.newaxis] * openings.T[entity])
+    return np.ascontiguousarray(effect[rows].T)
 
 
 def core_reach(forms: Sequence[CoreForm]) -> tuple[FloatArray, FloatArray]:

@@ -27,7 +27,7 @@ from cobre.lp.engines.own.core import (
     new_saved_states,
     new_workspace,
 )
-from cobre.lp.engines.own.data import FormArrays, FormStruct, core_reach, form_arrays
+from cobre.lp.engines.own.data import FormArrays, FormStruct, core_reach, drawn_components, form_arrays
 from cobre.lp.engines.own.entry import engine_function
 from cobre.lp.engines.own.trial import OwnArrays
 from cobre.lp.opening_order import OpeningOrder, opening_order
@@ -81,7 +81,15 @@ class OwnEngine:
         nodes, capacity = pool.record.shape[:2]
         orders = [opening_order(values) for values in openings]
         data = _shared_data(forms)
-        sizes = archive_sizes([None if part is None else part[1] for part in data], capacity)
+        drawn = [
+            np.zeros((0, 0)) if part is None else drawn_components(part[1], part[0].num_state_rows, values)
+            for part, values in zip(data, openings, strict=True)
+        ]
+        rows = [
+            0 if part is None else len(part[1].archive_row) + len(of_openings)
+            for part, of_openings in zip(data, drawn, strict=True)
+        ]
+        sizes = archive_sizes(rows, capacity)
         archive = make_archive(sum(sizes))
         used = [form for form in forms if form is not None]
         most_cols = max((form.num_cols for form in used), default=1)
@@ -99,10 +107,11 @@ class OwnEngine:
             None
             if part is None
             else CutColumns(
-                place.reshape(_archive_shape(part[1], capacity)),
+                places[node].reshape(_archive_shape(rows[node], capacity)),
                 pool.num_cuts[node : node + 1],
+                drawn[node],
             )
-            for node, (part, place) in enumerate(zip(data, places, strict=True))
+            for node, part in enumerate(data)
         ]
         saved = [new_saved_states(workspace, kept) for workspace in self.work]
         self.arrays = OwnArrays(
@@ -124,6 +133,8 @@ class OwnEngine:
             keep=_flat(orders, "keep"),
             at_state=np.zeros((workers, extended)),
             extended=np.zeros((workers, extended)),
+            expected=np.zeros((workers, extended)),
+            change=np.zeros((workers, extended)),
             past=np.zeros((workers, lp.truncated.shape[1])),
             worth=np.zeros((workers, extended)),
             carried=np.zeros((workers, lp.state_col.shape[1])),
@@ -143,14 +154,13 @@ class OwnEngine:
         return np.array([0 if part is None else part.address for part in held], np.intp)
 
 
-def archive_sizes(forms: Sequence[FormArrays | None], capacity: int) -> list[int]:
-    """Return how many numbers the archive of each node has for ``capacity`` cuts."""
-    return [0 if form is None else math.prod(_archive_shape(form, capacity)) for form in forms]
+def archive_sizes(rows: Sequence[int], capacity: int) -> list[int]:
+    """Return how many numbers the archive of each node has for ``capacity`` cuts of so many rows."""
+    return [math.prod(_archive_shape(count, capacity)) for count in rows]
 
 
-def _archive_shape(form: FormArrays, capacity: int) -> tuple[int, int, int]:
+def _archive_shape(rows: int, capacity: int) -> tuple[int, int, int]:
     """Return blocks, rows, and cuts of a block: few where rows are many, for memory grows by whole blocks."""
-    rows = len(form.archive_row)
     width = LARGEST_CUT_BLOCK
     while width > CUT_BLOCK and width * rows > _BLOCK_ENTRIES:
         width //= 2

@@ -39,6 +39,12 @@ Addresses = Annotated[NDArray[np.intp], types.intp[::1]]
 NOT_FINITE = np.int64(-1)
 """Status of an LP whose data are not finite numbers."""
 
+NO_OPENING = np.int64(-1)
+"""What is drawn is no opening, or it does not matter which."""
+
+_ROUNDING = 1.0e-14
+"""Share of a component by which it may differ from what constants of cuts contain, from rounding alone."""
+
 
 class OwnArrays(NamedTuple):
     """The own engine of one rank.
@@ -61,10 +67,12 @@ class OwnArrays(NamedTuple):
         By node: how large structural 0 can become.
     last_root, order_start, order, parent, keep
         :class:`cobre.lp.opening_order.OpeningOrder` by node, then by (root, position).
-    at_state, extended, past, worth, carried, constant
-        Scratch by worker: the right-hand side without what is drawn, and with it; the part of past inflows in
-        the inflow of each plant; slopes of the value in the extended right-hand side; the components that the
-        state alone fixes, in units of records; constants of cuts at the state, where draws change them.
+    at_state, extended, expected, change, past, worth, carried, constant
+        Scratch by worker: the right-hand side without what is drawn, and with it; what it is where nothing is
+        drawn or truncated, and how far it differs from what constants of cuts already contain; the part of
+        past inflows in the inflow of each plant; slopes of the value in the extended right-hand side; the
+        components that the state alone fixes, in units of records; constants of cuts at the state, where
+        draws change them.
     """
 
     engine: Addresses
@@ -85,6 +93,8 @@ class OwnArrays(NamedTuple):
     keep: I32_1D
     at_state: F64_2D
     extended: F64_2D
+    expected: F64_2D
+    change: F64_2D
     past: F64_2D
     worth: F64_2D
     carried: F64_2D
@@ -112,6 +122,11 @@ def archive_cuts(lp, own, pool, node):
         for row in range(len(form.archive_component)):
             component = form.archive_component[row]
             cuts.slope[block, row, place] = record[CUT_SLOPES + component] * form.unit[component]
+        for opening in range(len(cuts.drawn)):
+            total = 0.0
+            for row in range(cuts.drawn.shape[1]):
+                total += cuts.slope[block, core.num_state_rows + row, place] * cuts.drawn[opening, row]
+            cuts.slope[block, len(form.archive_row) + opening, place] = total
         own.intercept[node, cut] = record[CUT_INTERCEPT] / lp.cost_scale
         size = abs(record[CUT_INTERCEPT])
         for component in range(lp.state_least.shape[1]):
@@ -155,6 +170,31 @@ def begin_trial(lp, own, pool, worker, node, state):
             for place in range(len(form.carried_component)):
                 total += carried[place] * pool.record[node, cut, CUT_SLOPES + form.carried_component[place]]
             constant[cut] += total
+    if _draws_change_cuts(core, form):
+        expected = own.expected[worker]
+        for row in range(form.num_extended):
+            expected[row] = at_state[row]
+        for hydro in range(lp.psi_start.shape[1] - 1):
+            for entry in range(form.noise_start[hydro], form.noise_start[hydro + 1]):
+                expected[form.noise_row[entry]] += form.noise_value[entry] * own.past[worker, hydro]
+        _add_components(own, node, expected, constant[: pool.num_cuts[node]])
+
+
+@engine_kernel
+def _add_components(own, node, extended, constant):
+    """Add to constants of cuts the worth of the components that draws fix, from an extended vector."""
+    core = struct_at(CoreStruct, own.core[node])
+    form = struct_at(FormStruct, own.form[node])
+    cuts = struct_at(CutStruct, own.cuts[node])
+    width = cuts.slope.shape[2]
+    for block in range((len(constant) + width - 1) // width):
+        here = constant[block * width : min((block + 1) * width, len(constant))]
+        for row in range(core.num_state_rows, len(form.archive_row)):
+            value = extended[form.archive_row[row]]
+            if value != 0.0:
+                slope = cuts.slope[block, row]
+                for place in range(len(here)):
+                    here[place] += slope[place] * value
 
 
 @engine_kernel
@@ -164,7 +204,7 @@ def _draws_change_cuts(core, form):
 
 
 @engine_kernel
-def _set_data(lp, own, pool, worker, node, noise, work):
+def _set_data(lp, own, pool, worker, node, opening, noise, work):
     """Write the right-hand side and the constants of cuts for what is drawn; whether all of it is finite."""
     form = struct_at(FormStruct, own.form[node])
     core = struct_at(CoreStruct, own.core[node])
@@ -185,22 +225,35 @@ def _set_data(lp, own, pool, worker, node, noise, work):
         finite &= abs(extended[row]) < INFINITE
     for row in range(core.num_rows):
         work.rhs[row] = extended[row]
-    if not _draws_change_cuts(core, form):
-        return finite
-    constant = work.cut_constant
-    count = pool.num_cuts[node]
-    for cut in range(count):
-        constant[cut] = own.constant[worker, cut]
-    cuts = struct_at(CutStruct, own.cuts[node])
-    width = cuts.slope.shape[2]
-    for block in range((count + width - 1) // width):
-        here = constant[block * width : min((block + 1) * width, count)]
-        for row in range(core.num_state_rows, len(form.archive_row)):
-            value = extended[form.archive_row[row]]
-            slope = cuts.slope[block, row]
-            for place in range(len(here)):
-                here[place] += slope[place] * value
+    if finite and _draws_change_cuts(core, form):
+        _set_constants(own, pool, worker, node, opening, work.cut_constant[: pool.num_cuts[node]])
     return finite
+
+
+@engine_kernel
+def _set_constants(own, pool, worker, node, opening, constant):
+    """Set the constants of cuts at a trial point for what is drawn, ``own.extended``."""
+    core = struct_at(CoreStruct, own.core[node])
+    form = struct_at(FormStruct, own.form[node])
+    cuts = struct_at(CutStruct, own.cuts[node])
+    extended, expected, change = own.extended[worker], own.expected[worker], own.change[worker]
+    known = 0 <= opening < len(cuts.drawn)
+    for row in range(core.num_state_rows, len(form.archive_row)):
+        at = form.archive_row[row]
+        contained = expected[at] + (cuts.drawn[opening, row - core.num_state_rows] if known else 0.0)
+        difference = extended[at] - contained
+        rounding = _ROUNDING * (abs(extended[at]) + abs(expected[at]))
+        change[at] = difference if abs(difference) > rounding else 0.0
+    for cut in range(len(constant)):
+        constant[cut] = own.constant[worker, cut]
+    if known:
+        width = cuts.slope.shape[2]
+        for block in range((len(constant) + width - 1) // width):
+            here = constant[block * width : min((block + 1) * width, len(constant))]
+            of_opening = cuts.slope[block, len(form.archive_row) + opening]
+            for place in range(len(here)):
+                here[place] += of_opening[place]
+    _add_components(own, node, change, constant)
 
 
 @engine_kernel
@@ -212,7 +265,7 @@ def order_entry(lp, own, node, root, position):
 @engine_kernel
 def solve_drawn(lp, own, pool, worker, node, own_pass, noise):
     """Solve the LP at the trial point begun for one draw, from the stored basis of (pass, node); a status."""
-    return _solve(lp, own, pool, worker, node, own_pass, noise, FROM_STORE, INTO_STORE)
+    return _solve(lp, own, pool, worker, node, own_pass, NO_OPENING, noise, FROM_STORE, INTO_STORE)
 
 
 @engine_kernel
@@ -220,14 +273,15 @@ def solve_opening(lp, own, pool, worker, node, own_pass, root, position, noise):
     """Solve the opening at a position of the tree, the first from the basis of (pass, node); a status."""
     entry = order_entry(lp, own, node, root, position)
     start = FROM_STORE if position == 0 else np.int64(own.parent[entry])
-    return _solve(lp, own, pool, worker, node, own_pass, noise, start, np.int64(own.keep[entry]))
+    opening, end = np.int64(own.order[entry]), np.int64(own.keep[entry])
+    return _solve(lp, own, pool, worker, node, own_pass, opening, noise, start, end)
 
 
 @engine_kernel
-def _solve(lp, own, pool, worker, node, own_pass, noise, start, end):
+def _solve(lp, own, pool, worker, node, own_pass, opening, noise, start, end):
     work = struct_at(WorkStruct, own.work[worker])
     work.result[FUTURE_REACH] = own.spread[node]
-    if not _set_data(lp, own, pool, worker, node, noise, work):
+    if not _set_data(lp, own, pool, worker, node, opening, noise, work):
         return NOT_FINITE
     return solve_at(
         own.engine[0],
