@@ -75,3 +75,12 @@ def test_an_address_space_too_small_is_named():
     assert "limited to 600000 KiB (ulimit -v)" in check(600_000, 1)
     assert check(3_000_000, 1) == ""
     assert "limited to 3000000 KiB (ulimit -v)" in check(3_000_000, 100)
+
+
+def test_the_command_line_does_without_pandas():
+    program = (
+        "import sys; from cobre.cli import main; sys.argv = ['cobre', 'validate', 'examples/random-inflow']\n"
+        "assert main() == 0; assert 'pyarrow' in sys.modules; assert 'pandas' not in sys.modules"
+    )
+    pytest.importorskip("pandas")
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=120)

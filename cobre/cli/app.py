@@ -31,6 +31,7 @@ from cobre.cli.runner import run_command
 from cobre.cli.streams import safe_streams
 from cobre.cli.views import OutputFormat, RankView, StreamFormat, WarningDetail, make_view
 from cobre.errors import Problem
+from cobre.machine import save_memory
 
 _UsageError: Any = typer.BadParameter.__base__  # click's, which newer versions of typer carry inside
 
@@ -578,6 +579,8 @@ def main(arguments: Sequence[str] | None = None, program: str = "cobre") -> int:
     int
         The exit code, see :class:`~cobre.cli.exit_codes.ExitCode`.
     """
+    if arguments is None:
+        save_memory()
     given = list(sys.argv[1:] if arguments is None else arguments)
     with safe_streams() as stdout, _interruptible():
         code = _dispatch(given, program)

@@ -7,14 +7,15 @@ passed on as one pointer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from cobre.lp.cost_components import cost_map
+from cobre.lp.cost_components import CostMap, cost_map
 from cobre.lp.reach import reach_of
 from cobre.lp.template import StageTemplate
 from cobre.native import array_struct
@@ -236,30 +237,43 @@ WorkspaceStruct = array_struct(LpWorkspace)
 BasisStruct = array_struct(BasisStore)
 
 
-def lp_arrays(templates: Sequence[StageTemplate], model: NDArray[np.int64] | None = None) -> LpArrays:
+def lp_arrays(
+    templates: Sequence[StageTemplate],
+    model: NDArray[np.int64] | None = None,
+    costs: CostMap | None = None,
+    keep: Callable[[NDArray[Any]], NDArray[Any]] = lambda array: array,
+) -> LpArrays:
     """Flatten the templates of all nodes.
 
     Parameters
     ----------
     model
         As in :class:`LpArrays`; an object for each node unless given.
+    costs
+        What columns cost, where it is at hand.
+    keep
+        Returns a copy, kept elsewhere, of the large parts that only LPs solved by HiGHS read.
     """
     reach = [reach_of(template) for template in templates]
-    costs = cost_map(templates)
+    costs = cost_map(templates) if costs is None else costs
+
+    def kept(parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
+        return keep(np.concatenate(list(parts)))
+
     return LpArrays(
         model=np.arange(len(templates), dtype=np.int64) if model is None else model,
         num_cols=np.array([template.num_cols for template in templates], np.int64),
         num_rows=np.array([template.num_rows for template in templates], np.int64),
         matrix_offset=np.concatenate([[0], np.cumsum([len(template.matrix_row) for template in templates])]),
-        matrix_start=np.concatenate([template.matrix_start for template in templates]),
-        matrix_row=np.concatenate([template.matrix_row for template in templates]),
-        matrix_value=np.concatenate([template.matrix_value for template in templates]),
-        cost=np.concatenate([template.cost for template in templates]),
-        col_lower=np.concatenate([template.col_lower for template in templates]),
-        col_upper=np.concatenate([template.col_upper for template in templates]),
+        matrix_start=kept(template.matrix_start for template in templates),
+        matrix_row=kept(template.matrix_row for template in templates),
+        matrix_value=kept(template.matrix_value for template in templates),
+        cost=kept(template.cost for template in templates),
+        col_lower=kept(template.col_lower for template in templates),
+        col_upper=kept(template.col_upper for template in templates),
         limit_offset=_offsets([template.num_rows for template in templates]),
-        row_lower=np.concatenate([template.row_lower for template in templates]),
-        row_upper=np.concatenate([template.row_upper for template in templates]),
+        row_lower=kept(template.row_lower for template in templates),
+        row_upper=kept(template.row_upper for template in templates),
         num_dynamic=np.array([template.num_dynamic_rows for template in templates], np.int64),
         num_openings=np.array([template.num_openings for template in templates], np.int64),
         rhs_offset=_offsets([template.num_dynamic_rows for template in templates]),
@@ -289,11 +303,11 @@ def lp_arrays(templates: Sequence[StageTemplate], model: NDArray[np.int64] | Non
         state_least=np.stack([part.state_least for part in reach]),
         state_most=np.stack([part.state_most for part in reach]),
         col_offset=_offsets([template.num_cols for template in templates]),
-        col_least=np.concatenate([part.col_lower for part in reach]),
-        col_most=np.concatenate([part.col_upper for part in reach]),
+        col_least=kept(part.col_lower for part in reach),
+        col_most=kept(part.col_upper for part in reach),
         row_offset=_offsets([len(part.row_lower) for part in reach]),
-        row_least=np.concatenate([part.row_lower for part in reach]),
-        row_most=np.concatenate([part.row_upper for part in reach]),
+        row_least=kept(part.row_lower for part in reach),
+        row_most=kept(part.row_upper for part in reach),
         cost_start=costs.start,
         cost_col=costs.column,
         cost_value=costs.value,
@@ -304,6 +318,28 @@ def lp_arrays(templates: Sequence[StageTemplate], model: NDArray[np.int64] | Non
         cost_scale=float(templates[0].cost_scale),
         rounding=_rounding(templates),
     )
+
+
+def in_arrays(templates: Sequence[StageTemplate], arrays: LpArrays) -> tuple[StageTemplate, ...]:
+    """Return the templates that ``arrays`` were made from, with views of these in place of their own."""
+    offsets = {
+        "matrix_start": arrays.col_offset + np.arange(len(templates)),
+        **dict.fromkeys(("matrix_row", "matrix_value"), arrays.matrix_offset),
+        **dict.fromkeys(("cost", "col_lower", "col_upper"), arrays.col_offset),
+        **dict.fromkeys(("row_lower", "row_upper"), arrays.limit_offset),
+        "fixed_rhs": arrays.rhs_offset,
+    }
+
+    def viewed(node: int, template: StageTemplate) -> StageTemplate:
+        views: dict[str, Any] = {
+            name: getattr(arrays, name)[first[node] :][: len(getattr(template, name))]
+            for name, first in offsets.items()
+        }
+        values = arrays.opening_value[arrays.value_offset[node] :][: template.opening_values.size]
+        views["opening_values"] = values.reshape(template.opening_values.shape)
+        return replace(template, **views)
+
+    return tuple(viewed(node, template) for node, template in enumerate(templates))
 
 
 def _rounding(templates: Sequence[StageTemplate]) -> float:

@@ -134,4 +134,4 @@ def cost_map(templates: Sequence[StageTemplate]) -> CostMap:
 
 
 def _joined(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
-    return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype)
+    return np.concatenate([np.zeros(0, dtype), *parts], dtype=dtype, casting="same_kind")

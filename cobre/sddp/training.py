@@ -57,7 +57,7 @@ from cobre.sddp.pass_schedule import pass_models
 from cobre.sddp.plan import TrainingPlan
 from cobre.sddp.progress import History, IterationRecord, TrainingResult
 from cobre.sddp.ranks.agreement import failing_together, gather_parts, gather_rows, require_same_study
-from cobre.sddp.ranks.memory import memory_bytes, return_unused_memory
+from cobre.sddp.ranks.memory import FileMemory, memory_bytes, return_unused_memory
 from cobre.sddp.ranks.partition import block_of
 from cobre.sddp.ranks.sharing import share_stage_lps, shared_cut_pool, shared_numbers
 from cobre.sddp.ranks.threads import kernel_lock, use_threads
@@ -139,6 +139,7 @@ class _Session:
         comm = self.comm
         # What compiles is guarded, so that processes starting together compile once. Ranks that wait for each
         # other must do so outside, or one would wait for the lock and hold up its holder.
+        return_unused_memory()  # of reading the case
         with failing_together(comm), compile_guard("study"):
             self.entry = entry_of(comm)
             use_threads(self.threads)
@@ -148,7 +149,7 @@ class _Session:
         self.lower_bound_note = self._agreed_note()
         self._allocate(resources)
         del self.scaled  # kernels have arrays of their own
-        return_unused_memory()
+        self._give_back()
         self.history = self.checkpointer.restore()
         self.lp_engine = self.engines_here
         if self.history:
@@ -185,7 +186,8 @@ class _Session:
             source, fingerprint = self.storage.warm_start, self.storage.fingerprint
             self.warm = warm_cuts(source, case, self.layout, templates, fingerprint)
         self.scaled, self.scaling = scale_templates(templates)
-        self.payers = cost_map(self.scaled).payers
+        self.costs = cost_map(self.scaled)
+        self.payers = self.costs.payers
         self.cost_scale = self.scaled[0].cost_scale
 
     def _stage_lps(self) -> tuple[StageTemplate, ...]:
@@ -215,7 +217,15 @@ class _Session:
         self.graph = graph_arrays(self.case, self.tree.num_openings)
         # One LP for each node of a stage is loaded at a time.
         model = np.arange(len(self.scaled)) - self.graph.stage_start[self.graph.node_stage]
-        self.lp, self.lp_region = share_stage_lps(self.comm, lp_arrays.lp_arrays(self.scaled, model))
+        self.for_highs = FileMemory()
+        self._give_back()
+        # Ranks of a host share some of these parts, and HiGHS reads them where it was asked for.
+        alone = self.comm.size == 1 and self.asked_engine != "highs"
+        keep = (self.for_highs.keep,) if alone else ()
+        flat = lp_arrays.lp_arrays(self.scaled, model, self.costs, *keep)
+        self.lp, self.lp_region = share_stage_lps(self.comm, flat)
+        self.scaled = lp_arrays.in_arrays(self.scaled, self.lp)
+        del flat, self.costs
         self.passes = passes = len(self.graph.path_weight) or training.forward_passes
         source = training.source
         drawn_elsewhere = {source.inflow, source.load, source.ncs} != {"in_sample"}
@@ -266,6 +276,7 @@ class _Session:
         self.basis = lp_arrays.basis_store(self.lp, max(own, 1), capacity)
         forms = chosen_forms(self.asked_engine, self.scaled)
         self.engines_here = LpEngines(self.asked_engine, used_engine(forms))
+        self._give_back()
         self.own = OwnEngine(
             self.lp,
             self.pool,
@@ -305,6 +316,11 @@ class _Session:
             BasisPacker(self.own.store, forms),
             None if self.evaluator is None else self.evaluator.known,
         )
+
+    def _give_back(self) -> None:
+        """Give back what set-up no longer needs, and unmap what only HiGHS reads."""
+        return_unused_memory()
+        self.for_highs.unmap()
 
     def _why_no_upper_bound(self, states: int) -> str | None:
         """Return why visited states need not be kept; a matter of the study, not of its iterations."""
@@ -352,9 +368,10 @@ class _Session:
             if stop:
                 reason = reason or "graceful_shutdown"
             if reason is None and self.checkpointer.due(len(history)):
-                self._write_checkpoint()
-        policy = replace(self._policy(), first_bases=self.checkpointer.first_bases())
-        self._write_last_checkpoint()
+                self._write_checkpoint(self._policy())
+        policy = self._policy()
+        self._write_last_checkpoint(policy)
+        policy = replace(policy, first_bases=self.checkpointer.first_bases())
         last = history[-1]
         if costs is not None and costs.iteration < last.iteration:
             _, _, costs = self._gather_reports(last.iteration, split_costs=True)
@@ -400,20 +417,21 @@ class _Session:
             return bool(on_iteration(self.history[-1]))
         except Exception:
             if self.comm.size == 1:  # other ranks would have to take part, but do not learn of this
-                self._write_last_checkpoint()
+                self._write_last_checkpoint(self._policy())
             raise
 
-    def _write_checkpoint(self) -> None:
-        if self.checkpointer.write(self._policy(), self.history):
+    def _write_checkpoint(self, policy: Policy) -> None:
+        if self.checkpointer.write(policy, self.history):
             self.events.write([checkpoint_complete(len(self.history))])
 
-    def _write_last_checkpoint(self) -> None:
+    def _write_last_checkpoint(self, policy: Policy) -> None:
         """Keep all that was trained before anything else is done; what cannot be kept becomes a warning.
 
         The results, which are still to be written, hold the policy too: they must not be given up here.
         """
+        self._give_back()
         try:
-            self._write_checkpoint()
+            self._write_checkpoint(policy)
         except OutputError as error:
             text = f"the last checkpoint was not written, so that this run cannot be resumed: {error.message}"
             self.warnings += (Problem("CheckpointNotWritten", text, error.context, error.suggestion),)

@@ -32,6 +32,12 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
 
+CUT_KINK = (-np.inf, 0.0, np.inf)
+CUT_SLOPE = (-np.inf, 0.0, np.inf)
+CUT_COST_AT_KINK = (0.0, 0.0, 0.0)
+"""phi of the slack of a cut, which is at least 0 and costs nothing."""
+
+
 @dataclass(frozen=True, eq=False)
 class CoreForm:
     """A stage LP in core form, in the units of its template except for the future cost.
@@ -51,7 +57,7 @@ class CoreForm:
     col_start, col_row, col_value
         A by columns, sorted.
     piece_start, kink, slope, cost_at_kink
-        phi of every variable.
+        phi of every variable; the last three have that of the slack of a cut behind them.
     theta_scale
         Future cost in units of the template, per unit of structural 0; a power of two.
     base

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.lp.reduction.form import CoreForm
+from cobre.lp.reduction.form import CUT_COST_AT_KINK, CUT_KINK, CUT_SLOPE, CoreForm
 from cobre.lp.reduction.pieces import Members, end_slopes, merge
 from cobre.lp.reduction.sparse import Compressed, compressed, totals
 from cobre.lp.shared_arrays import SharedArrays
@@ -178,9 +178,9 @@ def core_form(template: StageTemplate, most_fill: float = math.inf) -> CoreForm:
         col_row=core.place,
         col_value=core.value,
         piece_start=pieces.start,
-        kink=pieces.kink,
-        slope=pieces.slope,
-        cost_at_kink=pieces.cost,
+        kink=np.append(pieces.kink, CUT_KINK),
+        slope=np.append(pieces.slope, CUT_SLOPE),
+        cost_at_kink=np.append(pieces.cost, CUT_COST_AT_KINK),
         theta_scale=theta_scale,
         base=base,
         noise_start=noise.start,

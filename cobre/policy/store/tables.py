@@ -28,7 +28,8 @@ _ARROW: Final = {
     np.dtype(np.float64): pa.float64(),
     np.dtype(np.bool_): pa.bool_(),
 }
-_ROW_GROUP_BYTES: Final = 64 * 2**20
+_ROW_GROUP_BYTES: Final = 4 * 2**20
+"""Of a Parquet file; a group is held in memory while it is written."""
 
 
 def write_table(table: pa.Table, file: BinaryIO, compress: bool) -> None:
@@ -91,7 +92,8 @@ def cuts_table(cuts: Sequence[NodeCuts], node_ids: Sequence[int], states: int) -
     activity = {name: column.dtype for name, column in cuts[0].activity.items()}
     columns = [pa.array(np.repeat(np.array(node_ids, np.int64), counts))]
     columns += [_joined(cuts, name) for name in ("slot", "iteration", "forward_pass", "intercept")]
-    columns += _vectors(np.concatenate([part.slopes for part in cuts]))
+    if states:
+        columns.append(pa.chunked_array([_vectors(part.slopes)[0] for part in cuts]))
     columns.append(_joined(cuts, "active"))
     columns += [pa.array(np.concatenate([part.activity[name] for part in cuts])) for name in activity]
     return pa.table(columns, schema=cuts_schema(states, activity))

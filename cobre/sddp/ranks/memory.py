@@ -1,4 +1,4 @@
-"""How much memory a rank takes, and giving back what it no longer uses.
+"""Memory of a rank: how much it takes, giving back what is no longer used, and files for what hardly is.
 
 The code of libraries, some 140 MB of LLVM, Arrow and others, counts towards a process as soon as it has run
 once. Training needs almost none of it, so its pages are unmapped between phases. They stay in the system's
@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow
+from numpy.typing import NDArray
 
 _ROLLUP = Path("/proc/self/smaps_rollup")
 _STATUS = Path("/proc/self/status")
@@ -103,3 +107,31 @@ def _unmap_code(libc: Any) -> None:
         return 0
 
     libc.dl_iterate_phdr(_OnObject(unmap), None)
+
+
+class FileMemory:
+    """Arrays in files without a name, from which they come back page by page where they are read."""
+
+    def __init__(self) -> None:
+        self._mapped: list[mmap.mmap] = []
+
+    def keep(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return a copy in a file; the array itself where there is no room for one."""
+        if not array.nbytes:
+            return array
+        try:
+            with tempfile.TemporaryFile() as file:
+                os.posix_fallocate(file.fileno(), 0, array.nbytes)
+                mapped = mmap.mmap(file.fileno(), array.nbytes)
+        except OSError:
+            return array
+        copy = np.frombuffer(mapped, array.dtype).reshape(array.shape)
+        copy[...] = array
+        self._mapped.append(mapped)
+        self.unmap()
+        return copy
+
+    def unmap(self) -> None:
+        """Have the pages that are in memory count no longer."""
+        for mapped in self._mapped:
+            mapped.madvise(mmap.MADV_DONTNEED)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from cobre.sddp.ranks.memory import memory_bytes, return_unused_memory
+from cobre.sddp.ranks.memory import FileMemory, memory_bytes, return_unused_memory
 
 _KIB = 1024
 
@@ -35,3 +35,26 @@ def test_freed_tables_are_given_back():
     del copied, table
     return_unused_memory()
     assert memory_bytes()[0] < held
+
+
+def test_arrays_in_files_take_no_memory_and_come_back():
+    given = np.arange(1_000_000.0).reshape(1000, 1000)
+    files = FileMemory()
+    kept = files.keep(given)
+    unread = _bytes_of_files()
+    np.testing.assert_array_equal(kept, given, strict=True)
+    assert _bytes_of_files() > unread + given.nbytes / 2
+    files.unmap()
+    assert _bytes_of_files() < unread + given.nbytes / 2
+    assert kept[-1, -1] == 999_999.0
+
+
+def test_arrays_stay_in_memory_where_there_is_no_room_for_a_file(monkeypatch):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", full)
+    files, given = FileMemory(), np.ones(3)
+    assert files.keep(given) is given
+    assert files.keep(np.zeros(0)).size == 0
+    files.unmap()

@@ -160,7 +160,8 @@ class CutColumns(NamedTuple):
     ``slope`` is by (block of cuts, state row, cut in the block), so that products run over the cuts of a
     block and memory grows by blocks; there may be further rows behind those of the state. The constants,
     which may depend on the opening, are those of ``Workspace.cut_constant``. A constant of ``-inf`` switches
-    a cut off. ``drawn`` and the last rows of ``slope`` are for constants, see :mod:`cobre.lp.engines.own.data`.
+    a cut off. ``drawn`` and the last rows of ``slope`` are for constants, see
+    :mod:`cobre.lp.engines.own.data`.
     """
 
     slope: F64_3D
@@ -324,14 +325,13 @@ StoreStruct = array_struct(BasisStore)
 
 
 def core_arrays(form: Any, reach: tuple[FloatArray, FloatArray] | None = None) -> CoreArrays:
-    """Return the arrays of a core form (see the contract of ``CoreArrays``), with a cut's pieces behind.
+    """Return the arrays of a core form (see the contract of ``CoreArrays``), its own ones where they fit.
 
     Parameters
     ----------
     reach
         ``reach_low`` and ``reach_high``; unknown unless given, which is for values that no cut is made of.
     """
-    end = int(form.piece_start[-1])
     if reach is None:
         unknown = np.full(int(form.num_cols) + int(form.num_rows), np.nan)
         reach = (unknown, unknown)
@@ -339,16 +339,16 @@ def core_arrays(form: Any, reach: tuple[FloatArray, FloatArray] | None = None) -
         num_cols=int(form.num_cols),
         num_rows=int(form.num_rows),
         num_state_rows=int(form.num_state_rows),
-        row_start=np.ascontiguousarray(form.row_start, np.uint32),
-        row_col=np.ascontiguousarray(form.row_col, np.uint32),
+        row_start=np.ascontiguousarray(form.row_start, np.int32).view(np.uint32),
+        row_col=np.ascontiguousarray(form.row_col, np.int32).view(np.uint32),
         row_value=np.ascontiguousarray(form.row_value, np.float64),
-        col_start=np.ascontiguousarray(form.col_start, np.uint32),
-        col_row=np.ascontiguousarray(form.col_row, np.uint32),
+        col_start=np.ascontiguousarray(form.col_start, np.int32).view(np.uint32),
+        col_row=np.ascontiguousarray(form.col_row, np.int32).view(np.uint32),
         col_value=np.ascontiguousarray(form.col_value, np.float64),
-        piece_start=np.append(form.piece_start, end + 3).astype(np.int32),
-        kink=np.append(form.kink, [-INFINITY, 0.0, INFINITY]),
-        slope=np.append(form.slope, [-INFINITY, 0.0, INFINITY]),
-        cost_at_kink=np.append(form.cost_at_kink, [0.0, 0.0, 0.0]),
+        piece_start=np.append(form.piece_start, np.int32(len(form.kink))),
+        kink=form.kink,
+        slope=form.slope,
+        cost_at_kink=form.cost_at_kink,
         reach_low=reach[0],
         reach_high=reach[1],
         theta_scale=float(form.theta_scale),

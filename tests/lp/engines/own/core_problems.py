@@ -27,6 +27,7 @@ from cobre.lp.engines.own.core import (
     new_workspace,
 )
 from cobre.lp.engines.own.entry import FROM_STORE, INTO_STORE, engine_function
+from cobre.lp.reduction.form import CUT_COST_AT_KINK, CUT_KINK, CUT_SLOPE
 from cobre.native import HeldStruct
 
 INF = np.inf
@@ -68,7 +69,9 @@ class CoreProblem:
             cost += [0.0, *costs, 0.0]
             start.append(len(kink))
         self.piece_start = np.array(start, np.int32)
-        self.kink, self.slope, self.cost_at_kink = np.array(kink), np.array(slope), np.array(cost)
+        self.kink = np.array([*kink, *CUT_KINK])
+        self.slope = np.array([*slope, *CUT_SLOPE])
+        self.cost_at_kink = np.array([*cost, *CUT_COST_AT_KINK])
         self.dense = dense
 
     def solve_by_highs(self, rhs, slopes=None, constants=None):
