@@ -11,9 +11,11 @@ from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import interrupted
 from cobre.cli.signals import Interrupts
-from cobre.cli.simulate_report import show_simulation, simulation_data, simulation_facts
+from cobre.cli.simulate_report import show_operation, show_simulation, simulation_data, simulation_facts
 from cobre.cli.study_command import Conclude, carry_out
 from cobre.cli.train import TrainRequest, conclude, run_study
+from cobre.cli.train_report import show_training
+from cobre.cli.verdict import show_verdict, verdict_data
 from cobre.cli.views import RankView, View
 from cobre.errors import CobreError, WorkerError
 from cobre.sddp.ranks.losses import AFTER_A_LOSS_SIMULATING
@@ -83,15 +85,18 @@ def run_command(request: TrainRequest, scenarios: int | None, view: RankView, ou
         from cobre.sddp.study import simulates
 
         trained: TrainingResult | None = None
+        trained_case = case
         if case.training.enabled:
-            trained = run_study(case, request, ranks, threads, interrupts, view, outcome, communicator)
+            trained_case, trained = run_study(
+                case, request, ranks, threads, interrupts, view, outcome, communicator
+            )
             if trained.status == "partial" or not simulates(case, scenarios):
                 result = trained
                 outcome.data = {"training": outcome.data, "simulation": None}
                 return lambda signalled, by_sigint: conclude(
                     result, outcome, signalled=signalled, by_sigint=by_sigint
                 )
-        data, show = outcome.data, outcome.show
+        data = outcome.data
         asked = SimulateRequest(
             case.path,
             scenarios=scenarios,
@@ -103,14 +108,19 @@ def run_command(request: TrainRequest, scenarios: int | None, view: RankView, ou
         simulated = run_simulation(
             case, asked, trained, ranks, threads, interrupts, view, outcome, communicator
         )
+        if trained is not None and data is not None:
+            data["verdict"] = verdict_data(trained_case, trained, simulated)
         outcome.data = {"training": data, "simulation": simulation_data(case, simulated)}
         total = simulated.total_time_ms + (0.0 if trained is None else trained.total_time_ms)
         outcome.summary = {"status": simulated.status, "total_time_ms": round(total, 3)}
 
         def show_both(console: Console) -> None:
-            if show is not None:
-                show(console)
-            show_simulation(console, case, simulated)
+            if trained is None:
+                show_simulation(console, case, simulated)
+                return
+            show_training(console, trained_case, trained)
+            show_operation(console, simulated)
+            show_verdict(console, trained_case, trained, simulated)
 
         outcome.show = show_both
         return lambda signalled, by_sigint: conclude_simulation(simulated, outcome, signalled, by_sigint)
