@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
@@ -42,7 +42,7 @@ class SimulateRequest:
     threads: int | None = None
     ranks: int | None = None
     backend: str = "auto"
-    resume: bool = False
+    resume: bool | Literal["auto"] = False
     force: bool = False
     lp_engine: LpEngine | None = None
 
@@ -102,6 +102,7 @@ def run_command(request: TrainRequest, scenarios: int | None, view: RankView, ou
             scenarios=scenarios,
             output=request.output if trained is None else trained.output,
             backend=request.backend,
+            resume="auto" if request.resume else False,
             force=request.force,
             lp_engine=request.lp_engine,
         )
@@ -201,7 +202,7 @@ def conclude_simulation(result: SimulationResult, outcome: Outcome, signalled: i
     else:
         story = (
             f"after {result.scenarios} of {result.scenarios_planned} scenarios; "
-            "run the same simulation with --resume to go on"
+            "run the same command with --resume to go on"
         )
     outcome.data = outcome.summary = outcome.show = None
     code = ExitCode.INTERRUPTED if by_sigint else ExitCode.TERMINATED
