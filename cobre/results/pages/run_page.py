@@ -220,7 +220,7 @@ def _verdict(run: RunData) -> str:
         return "<h2 id='verdict'>Overview</h2>"
     verdict: dict[str, Any] = run.training.get("verdict") or {}
     heading = "<h2 id='verdict'>Verdict</h2>"
-    lines = [escape(text) for text in _verdict_lines(run, verdict)]
+    lines = [*(escape(text) for text in _verdict_lines(run, verdict)), *_next_line(run, verdict)]
     kind, head = _HEADS.get(str(verdict.get("conclusion")), ("", "Training is complete"))
     gap = verdict.get("gap_percent")
     if verdict.get("conclusion") == "settled" and gap is not None and gap >= 0.0:
@@ -240,7 +240,7 @@ def _verdict_lines(run: RunData, verdict: dict[str, Any]) -> list[str]:
         kind = f" ({verdict['cost_kind']} cost)" if "cost_kind" in verdict else ""
         between = f"the optimum lies between it and {money(upper)}" if upper is not None else bound[1]
         lines.append(
-            f"{bound[1].capitalize()} {bound[0]}{kind}" + (f"; {between}." if upper is not None else ".")
+            f"{bound[1].capitalize()}: {bound[0]}{kind}" + (f"; {between}." if upper is not None else ".")
         )
     if gap is not None and gap < -_ROUNDING_PERCENT:
         lines.append("The upper bound lies below the lower one: what it assumes does not hold.")
@@ -271,28 +271,38 @@ def _verdict_lines(run: RunData, verdict: dict[str, Any]) -> list[str]:
         lines.append(f"Sample cost {money(sample['mean'])}{half}, of {since}{mean}.")
     move = verdict.get("bound_move_percent")
     if move is not None:
+        name = "estimate" if verdict.get("lower_bound_kind") == "estimate" else "lower bound"
+        count = verdict.get("bound_move_iterations")
         lines.append(
-            f"The lower bound moved {percent(move)} over the last {verdict.get('bound_move_iterations')} "
-            "iterations."
+            f"The {name} moved {percent(move)} over the last {count} iteration{'' if count == 1 else 's'}."
         )
     share = verdict.get("violation_share")
     if share is not None and share > _MANY_VIOLATIONS:
         lines.append(
             f"{percent(100.0 * share)} of the cost pays for violations and deficit: look at the case."
         )
-    limit = verdict.get("next_iterations")
-    steps = {
-        "simulate": "Next: simulate the policy (cobre simulate).",
-        "train_on": f"Next: train on (cobre train CASE --resume --iterations {limit}).",
-        "check_case": "Next: check the case (cobre validate): violations dominate its cost.",
-    }
-    step = steps.get(str(verdict.get("next_step")))
-    if step and not (verdict.get("next_step") == "simulate" and run.simulated is not None):
-        lines.append(step)
     reason = run.training.get("convergence", {}).get("termination_reason")
     if not verdict and reason:
         lines.append(f"Training ended by: {words(str(reason))}.")
     return lines
+
+
+def _next_line(run: RunData, verdict: dict[str, Any]) -> list[str]:
+    """Return what to do next, as HTML; nothing where it was done."""
+    again = "train" if run.simulated is None else "run"
+    study = f"CASE --output {run.directory}"
+    steps = {
+        "simulate": ("simulate the policy", f"cobre simulate {study}"),
+        "train_on": (
+            "train on",
+            f"cobre {again} {study} --resume --iterations {verdict.get('next_iterations')}",
+        ),
+        "check_case": ("check the case, as violations dominate its cost", "cobre validate CASE"),
+    }
+    step = steps.get(str(verdict.get("next_step")))
+    if step is None or (verdict["next_step"] == "simulate" and run.simulated is not None):
+        return []
+    return [f"Next: {step[0]}: <code>{escape(step[1])}</code>"]
 
 
 def _simulated_gap(run: RunData, verdict: dict[str, Any]) -> tuple[float, bool] | None:

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from builders.pages import figures, shown, visible
@@ -19,6 +20,7 @@ from cobre.results.pages.run_data import RunData
 from cobre.results.pages.run_page import report_page
 from cobre.results.pages.simulation_sections import duration_curve, is_violation
 from cobre.results.pages.texts import percent
+from cobre.results.pages.training_sections import _sample_traces
 
 pytest.importorskip("plotly")
 
@@ -74,8 +76,25 @@ def test_bounds_are_those_of_the_convergence(small_run, found):
     table = pq.read_table(small_run / "training" / "convergence.parquet")
     traces = lines(found["bounds"]["traces"])
     assert traces["lower bound"] == pytest.approx([value / 1e6 for value in table["lower_bound"].to_pylist()])
-    dots = traces["sample cost of forward passes, ± 95 %"]
+    dots = traces["sample cost of forward passes"]
     assert dots == pytest.approx([value / 1e6 for value in table["upper_bound"].to_pylist()])
+
+
+def test_only_30_passes_have_a_confidence_interval(small_run):
+    run = RunData(small_run)
+    table = run.table("training", "convergence")
+    place = table.column_names.index("forward_passes")
+    for passes, name in (
+        (29, "sample cost of forward passes"),
+        (30, "sample cost of forward passes, ± 95 %"),
+    ):
+        column = pa.array([29] * (len(table) - 1) + [passes], pa.int32())
+        (trace,) = _sample_traces(table.set_column(place, "forward_passes", column), 1e6)
+        assert trace["name"] == name
+        assert ("error_y" in trace) == (passes == 30)
+    assert trace["error_y"]["array"][:-1] == [0.0] * (len(table) - 1)
+    last = table["upper_bound_std"][-1].as_py() * 1.96 / 30**0.5 / 1e6
+    assert trace["error_y"]["array"][-1] == pytest.approx(last, rel=1e-3)
     assert found["bounds"]["layout"]["yaxis"]["title"]["text"] == "cost, million $"
 
 
@@ -273,7 +292,7 @@ VERDICT = {
         (
             {"conclusion": "unsettled", "gap_percent": None, "upper_bound": None, "next_step": "train_on",
              "next_iterations": 80, "upper_bound_note": "lags"},
-            "Training has not converged", "--resume --iterations 80",
+            "Training has not converged", "--resume --iterations 80</code>",
         ),
     ],
 )  # fmt: skip
