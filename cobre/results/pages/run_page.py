@@ -224,7 +224,7 @@ def _verdict(run: RunData) -> str:
     kind, head = _HEADS.get(str(verdict.get("conclusion")), ("", "Training is complete"))
     gap = verdict.get("gap_percent")
     if verdict.get("conclusion") == "settled" and gap is not None and gap >= 0.0:
-        head = f"The lower bound has settled; the optimum is known to {percent(gap)}"
+        head = f"The lower bound has settled; the optimum is known to within {percent(gap)}"
     if run.training.get("status") == "partial":
         kind, head = "warn", "Training was stopped before its end"
     return heading + banner(kind, head, lines)
@@ -245,7 +245,7 @@ def _verdict_lines(run: RunData, verdict: dict[str, Any]) -> list[str]:
     if gap is not None and gap < -_ROUNDING_PERCENT:
         lines.append("The upper bound lies below the lower one: what it assumes does not hold.")
     elif gap is not None:
-        lines.append(f"The optimum is known to {percent(max(gap, 0.0))}: both bounds are proven.")
+        lines.append(f"The optimum is known to within {percent(max(gap, 0.0))}: both bounds are proven.")
     exact, simulated = verdict.get("policy_gap_percent"), _simulated_gap(run, verdict)
     if simulated is not None:
         lines.append(
