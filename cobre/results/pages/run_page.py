@@ -244,7 +244,7 @@ def _verdict_lines(run: RunData, verdict: dict[str, Any]) -> list[str]:
         )
     if gap is not None and gap < -_ROUNDING_PERCENT:
         lines.append("The upper bound lies below the lower one: what it assumes does not hold.")
-    elif gap is not None:
+    elif gap is not None and verdict.get("conclusion") != "settled":  # then it is the head
         lines.append(f"The optimum is known to within {percent(max(gap, 0.0))}: both bounds are proven.")
     exact, simulated = verdict.get("policy_gap_percent"), _simulated_gap(run, verdict)
     if simulated is not None:
