@@ -98,22 +98,31 @@ def next_commands(
 
     output = result.output or case.path / "output"
     study = study_words(case.path, output)
-    go_on = [*study, "--resume"]
-    train = ["cobre", "train" if simulated is None else "run", *go_on]
+    needed = None if simulated is None else scenarios_needed(simulated)
+    # The limit of this run, which need not be the case's.
+    stopped = result.status == "partial"
+    limit = case.training.iteration_limit if stopped else verdict.next_iterations
     commands: list[list[str]] = []
-    if result.status == "partial":
-        commands = [train]
-    elif verdict.next_step == "train_on":
-        commands = [[*train, "--iterations", str(verdict.next_iterations)]]
+    if stopped or verdict.next_step == "train_on":
+        again = "train" if simulated is None else "run"
+        commands.append(["cobre", again, *study, "--resume", "--iterations", str(limit)])
+        if simulated is not None:
+            commands[-1] += _scenario_words(case, simulated, needed)
     else:
         if verdict.next_step == "check_case":
             commands.append(["cobre", "validate", path_word(case.path)])
         if simulated is None:
             commands.append(["cobre", "simulate", *study])
-    count = None if simulated is None else scenarios_needed(simulated)
-    if count is not None:
-        commands.append(["cobre", "simulate", *study, "--scenarios", str(count)])
+        elif needed is not None:
+            commands.append(["cobre", "simulate", *study, "--scenarios", str(needed)])
     return [" ".join(command) for command in [*commands, ["cobre", "report", path_word(output)]]]
+
+
+def _scenario_words(case: Case, simulated: SimulationResult, needed: int | None) -> list[str]:
+    """Return the option by which a run simulates so many scenarios again; none where the case has them."""
+    options, wanted = case.simulation, needed or simulated.scenarios_planned
+    as_in_case = options.enabled and (options.enumerated or options.num_scenarios == wanted)
+    return [] if as_in_case else ["--scenarios", str(wanted)]
 
 
 def study_words(case: Path, output: Path) -> list[str]:

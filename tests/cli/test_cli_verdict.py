@@ -125,7 +125,7 @@ def test_a_run_that_was_stopped_is_to_be_resumed(tmp_path, monkeypatch):
     result = cobre.train(case, output=True, on_iteration=lambda record: record.iteration == 2)
     assert result.status == "partial"
     assert next_commands(case, result, result.verdict) == [
-        "cobre train random-inflow --resume",
+        "cobre train random-inflow --resume --iterations 40",
         "cobre report random-inflow/output",
     ]
 
@@ -146,6 +146,28 @@ def test_the_last_lines_after_a_simulation_say_what_the_policy_costs(tmp_path, m
     assert main(["run", str(case), "--scenarios", "29", "--force", "--output-format", "json"]) == 0
     commands = strict_json(capsys.readouterr().out)["data"]["training"]["verdict"]["next_commands"]
     assert commands[0].startswith("cobre simulate random-inflow --scenarios")
+
+
+def test_a_stopped_run_is_gone_on_with_up_to_its_own_limit(tmp_path, monkeypatch):
+    case = cobre.load_case(copy_example(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    stopped = cobre.train(
+        case, iterations=60, output=True, on_iteration=lambda record: record.iteration == 45
+    )
+    longer = replace(case, training=replace(case.training, iteration_limit=60))
+    command = next_commands(longer, stopped, stopped.verdict)[0]
+    assert command == "cobre train random-inflow --resume --iterations 60"
+    assert main([*shlex.split(command)[1:], "-q"]) == 0
+
+
+def test_a_run_that_is_to_go_on_simulates_as_many_scenarios(tmp_path, monkeypatch, capsys):
+    case = copy_example(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", str(case), "--iterations", "2", "--scenarios", "20", "--no-progress"]) == 0
+    command = capsys.readouterr().out.splitlines()[-2].split(maxsplit=1)[1]
+    # So many are needed to know the expected cost to 1 %.
+    assert re.fullmatch(r"cobre run random-inflow --resume --iterations 20 --scenarios \d+00", command)
+    assert main([*shlex.split(command)[1:], "-q"]) == 0
 
 
 @pytest.mark.parametrize(("scenarios", "shown"), [(29, "too few scenarios"), (30, "is known to ±")])
