@@ -225,6 +225,8 @@ def _verdict(run: RunData) -> str:
     gap = verdict.get("gap_percent")
     if verdict.get("conclusion") == "settled" and gap is not None and gap >= 0.0:
         head = f"The lower bound has settled; the optimum is known to within {percent(gap)}"
+    if verdict.get("next_step") == "check_case":
+        kind, head = "warn", f"{head}, but violations and deficit dominate its cost"
     if run.training.get("status") == "partial":
         kind, head = "warn", "Training was stopped before its end"
     return heading + banner(kind, head, lines)
@@ -238,14 +240,15 @@ def _verdict_lines(run: RunData, verdict: dict[str, Any]) -> list[str]:
     upper = training.deterministic_upper_bound(run)
     if bound is not None:
         kind = f" ({verdict['cost_kind']} cost)" if "cost_kind" in verdict else ""
-        between = f"the optimum lies between it and {money(upper)}" if upper is not None else bound[1]
-        lines.append(
-            f"{bound[1].capitalize()}: {bound[0]}{kind}" + (f"; {between}." if upper is not None else ".")
-        )
+        between = "" if upper is None else f"the optimum lies between it and {money(upper)}"
+        if verdict.get("conclusion") == "optimal":
+            between = "it is the optimum"
+        lines.append(f"{bound[1].capitalize()}: {bound[0]}{kind}" + (f"; {between}." if between else "."))
     if gap is not None and gap < -_ROUNDING_PERCENT:
         lines.append("The upper bound lies below the lower one: what it assumes does not hold.")
     elif gap is not None and verdict.get("conclusion") != "settled":  # then it is the head
-        lines.append(f"The optimum is known to within {percent(max(gap, 0.0))}: both bounds are proven.")
+        within = percent(max(gap, 0.0)).replace("<", "less than")
+        lines.append(f"The optimum is known to within {within}: both bounds are proven.")
     exact, simulated = verdict.get("policy_gap_percent"), _simulated_gap(run, verdict)
     if simulated is not None:
         lines.append(

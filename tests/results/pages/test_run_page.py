@@ -285,6 +285,14 @@ VERDICT = {
 @pytest.mark.parametrize(
     ("changes", "head", "line"),
     [
+        (
+            {"next_step": "simulate", "violation_share": 0.0},
+            "<div class='banner good'><p class='head'>The policy is nearly optimal</p>", "the optimum lies"
+        ),
+        (
+            {}, "<div class='banner warn'><p class='head'>The policy is nearly optimal, but violations and",
+            "cobre validate CASE",
+        ),
         ({}, "The policy is nearly optimal", "The optimum is known to within 0.51 %"),
         ({"conclusion": "optimal", "gap_percent": 0.0}, "The policy is optimal", "is known to within 0 %"),
         ({"conclusion": "settled", "gap_percent": 3.0}, "the optimum is known to within 3", "violations"),
