@@ -260,6 +260,11 @@ def test_no_results(tmp_path):
     with pytest.raises(OutputError, match="there are no results"):
         report(tmp_path)
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(OutputError, match="there is no directory"):
+        report(tmp_path / "nowhere")
+    (tmp_path / ".simulation.partial").mkdir()
+    with pytest.raises(OutputError, match="is not complete: it was interrupted"):
+        report(tmp_path)
 
 
 def test_damaged_results(small_run, tmp_path):
