@@ -156,9 +156,8 @@ def _distance(verdict: dict[str, Any], simulated: str | None) -> str:
     """Return how far the policy is above the optimum, and how well that is known."""
     if verdict["lower_bound_kind"] == "estimate":
         return "unknown: there is no lower bound"
-    gap, exact, likely = (
-        verdict[name] for name in ("gap_percent", "policy_gap_percent", "likely_gap_percent")
-    )
+    gap, likely = verdict["gap_percent"], verdict["likely_gap_percent"]
+    exact = verdict.get("policy_gap_percent")  # events of earlier versions do not have it
     policy = simulated
     if policy is None and exact is not None:
         policy = _policy(exact)

@@ -100,6 +100,12 @@ def test_rows(changes, shown):
         assert rows[name].startswith(beginning), rows[name]
 
 
+def test_a_verdict_of_an_earlier_version_can_be_read():
+    """``cobre watch`` shows what events of earlier runs hold."""
+    verdict = {name: value for name, value in VERDICT.as_dict().items() if name != "policy_gap_percent"}
+    assert verdict_rows(verdict) == verdict_rows(VERDICT.as_dict())
+
+
 def test_the_last_lines_of_a_run_say_what_to_do_next(tmp_path, monkeypatch, capsys):
     case = copy_example(tmp_path)
     monkeypatch.chdir(tmp_path)
