@@ -89,9 +89,29 @@ def show_command(request: ShowRequest, outcome: Outcome) -> None:
     else:
         columns = _chosen(table, request.columns)
         total = table.count(**request.rows)
+        if total == 0:
+            _require_ids(table, request)
         most = total if request.most is None else request.most
         rows = table.head(most, columns, **request.rows).to_pylist()
         _put(request, outcome, table.name, columns, rows, total, table)
+
+
+def _require_ids(table: Table, request: ShowRequest) -> None:
+    """Refuse stages and scenarios that a table does not have: no rows would look as if nothing happened."""
+    from cobre.results.reading.filters import fault
+
+    for argument, chosen in (("stage", request.stages), ("scenario", request.scenarios)):
+        column = f"{argument}_id"
+        known = table.to_arrow([column])[column].unique().to_pylist() if chosen else []
+        for value in chosen:
+            if known and value not in known:
+                raise fault(
+                    "UnknownId",
+                    f"table {table.name} has no {argument} {value}",
+                    argument,
+                    value,
+                    f"there are: {min(known)} to {max(known)}",
+                )
 
 
 def _list_tables(results: Results, request: ShowRequest, outcome: Outcome) -> None:
@@ -108,6 +128,15 @@ def _list_tables(results: Results, request: ShowRequest, outcome: Outcome) -> No
             Problem(
                 "NoSimulation",
                 f"there is no simulation in {results.directory}",
+                {"file": str(results.simulation.directory)},
+                f"cobre simulate CASE --output {results.directory}",
+            )
+        )
+    if not results.simulates_policy:
+        outcome.warnings.append(
+            Problem(
+                "OtherPolicySimulated",
+                f"the simulation in {results.directory} is not of the policy that training left",
                 {"file": str(results.simulation.directory)},
                 f"cobre simulate CASE --output {results.directory}",
             )
@@ -204,7 +233,7 @@ def _put(
     outcome.summary = {"rows": len(rows), "rows_total": total}
     note = f", the first {len(rows):,} of {total:,} rows (--limit)" if len(rows) < total else ""
     title = f"{name}{note}" if note else f"{name}, {total:,} row{'' if total == 1 else 's'}"
-    hide = request.columns is None and not (request.describe or request.quantiles)
+    hide = bool(rows) and request.columns is None and not (request.describe or request.quantiles)
     shown = [item for item in columns if not hide or _is_shown(item, rows, columns)]
     hidden = [item for item in columns if item not in shown and item not in _HIDDEN]
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.outcome import Outcome
 from cobre.cli.runner import interrupted
 from cobre.cli.signals import Interrupts
-from cobre.cli.simulate_report import show_simulation, simulation_data, simulation_facts
+from cobre.cli.simulate_report import show_operation, show_simulation, simulation_data, simulation_facts
 from cobre.cli.study_command import Conclude, carry_out
 from cobre.cli.train import TrainRequest, conclude, run_study
+from cobre.cli.train_report import show_training
+from cobre.cli.verdict import show_verdict, verdict_data
 from cobre.cli.views import RankView, View
 from cobre.errors import CobreError, WorkerError
 from cobre.sddp.ranks.losses import AFTER_A_LOSS_SIMULATING
@@ -40,7 +42,7 @@ class SimulateRequest:
     threads: int | None = None
     ranks: int | None = None
     backend: str = "auto"
-    resume: bool = False
+    resume: bool | Literal["auto"] = False
     force: bool = False
     lp_engine: LpEngine | None = None
 
@@ -83,34 +85,43 @@ def run_command(request: TrainRequest, scenarios: int | None, view: RankView, ou
         from cobre.sddp.study import simulates
 
         trained: TrainingResult | None = None
+        trained_case = case
         if case.training.enabled:
-            trained = run_study(case, request, ranks, threads, interrupts, view, outcome, communicator)
+            trained_case, trained = run_study(
+                case, request, ranks, threads, interrupts, view, outcome, communicator
+            )
             if trained.status == "partial" or not simulates(case, scenarios):
                 result = trained
                 outcome.data = {"training": outcome.data, "simulation": None}
                 return lambda signalled, by_sigint: conclude(
                     result, outcome, signalled=signalled, by_sigint=by_sigint
                 )
-        data, show = outcome.data, outcome.show
+        data = outcome.data
         asked = SimulateRequest(
             case.path,
             scenarios=scenarios,
             output=request.output if trained is None else trained.output,
             backend=request.backend,
+            resume="auto" if request.resume else False,
             force=request.force,
             lp_engine=request.lp_engine,
         )
         simulated = run_simulation(
             case, asked, trained, ranks, threads, interrupts, view, outcome, communicator
         )
+        if trained is not None and data is not None:
+            data["verdict"] = verdict_data(trained_case, trained, simulated)
         outcome.data = {"training": data, "simulation": simulation_data(case, simulated)}
         total = simulated.total_time_ms + (0.0 if trained is None else trained.total_time_ms)
         outcome.summary = {"status": simulated.status, "total_time_ms": round(total, 3)}
 
         def show_both(console: Console) -> None:
-            if show is not None:
-                show(console)
-            show_simulation(console, case, simulated)
+            if trained is None:
+                show_simulation(console, case, simulated)
+                return
+            show_training(console, trained_case, trained)
+            show_operation(console, simulated)
+            show_verdict(console, trained_case, trained, simulated)
 
         outcome.show = show_both
         return lambda signalled, by_sigint: conclude_simulation(simulated, outcome, signalled, by_sigint)
@@ -191,7 +202,7 @@ def conclude_simulation(result: SimulationResult, outcome: Outcome, signalled: i
     else:
         story = (
             f"after {result.scenarios} of {result.scenarios_planned} scenarios; "
-            "run the same simulation with --resume to go on"
+            "run the same command with --resume to go on"
         )
     outcome.data = outcome.summary = outcome.show = None
     code = ExitCode.INTERRUPTED if by_sigint else ExitCode.TERMINATED

@@ -106,7 +106,7 @@ def add_commands(command: Callable[..., Any]) -> None:
         "run",
         help=help_texts.RUN,
         epilog="Examples:\n\ncobre run CASE\n\ncobre run CASE --scenarios 500 --ranks 4\n\n"
-        + help_texts.EXIT_CODES,
+        "cobre run CASE --resume --iterations 200\n\n" + help_texts.EXIT_CODES,
     )(_run)
 
 
@@ -196,6 +196,14 @@ def _run(
     threads: Threads = None,
     ranks: Ranks = None,
     backend: Backend = "auto",
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the training in OUTPUT, with --iterations beyond its end, and with a simulation "
+            "of its policy that was interrupted.",
+        ),
+    ] = False,
     force: Annotated[
         bool,
         typer.Option("--force", help="Replace what OUTPUT holds even if it is another study's or longer."),
@@ -211,6 +219,8 @@ def _run(
     from cobre.cli.train import TrainRequest
 
     view = RankView(make_view("run", output_format, quiet=quiet, progress=not no_progress, warnings=warnings))
+    if resume and force:
+        raise typer.BadParameter("--resume and --force exclude each other", param_hint="--force")
     request = TrainRequest(
         case,
         output,
@@ -219,6 +229,7 @@ def _run(
         threads,
         ranks,
         backend,
+        resume=resume,
         force=force,
         lp_engine=None if lp_engine is None else lp_engine.value,
     )

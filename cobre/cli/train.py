@@ -55,7 +55,7 @@ def train_command(request: TrainRequest, view: RankView, outcome: Outcome) -> No
         outcome: Outcome,
         communicator: Communicator | None,
     ) -> Conclude:
-        result = run_study(case, request, ranks, threads, interrupts, view, outcome, communicator)
+        _, result = run_study(case, request, ranks, threads, interrupts, view, outcome, communicator)
         return lambda signalled, by_sigint: conclude(
             result, outcome, signalled=signalled, by_sigint=by_sigint
         )
@@ -72,8 +72,11 @@ def run_study(
     view: View,
     outcome: Outcome,
     communicator: Communicator | None = None,
-) -> TrainingResult:
-    """Train as asked for, showing what happens; fills the outcome in as far as the run gets."""
+) -> tuple[Case, TrainingResult]:
+    """Train as asked for, showing what happens; fills the outcome in as far as the run gets.
+
+    Returns the case as it was trained, with what the request replaces, and the result.
+    """
     from cobre.sddp.events import plan_facts
     from cobre.sddp.study import Study  # imports Numba, HiGHS: only once the input is known to be good
 
@@ -131,7 +134,7 @@ def run_study(
             outcome.warnings += trained[0].warnings
     outcome.warnings += result.warnings[len(trained[0].warnings) :]
     outcome.show = lambda console: show_result(console, plans[0].case, result)
-    return result
+    return plans[0].case, result
 
 
 def conclude(result: TrainingResult, outcome: Outcome, *, signalled: int, by_sigint: bool) -> None:

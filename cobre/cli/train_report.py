@@ -98,7 +98,18 @@ def _fall_back_row(result: TrainingResult) -> dict[str, str]:
 
 
 def show_result(console: Console, case: Case, result: TrainingResult) -> None:
-    """Print the result for people."""
+    """Print the result for people, its verdict as the last lines."""
+    from cobre.cli.human import show_table
+
+    show_training(console, case, result)
+    if result.costs is not None and result.costs.components:
+        title = f"Mean cost of the forward passes of iteration {result.costs.iteration}"
+        show_table(console, title, cost_rows(result.costs))
+    show_verdict(console, case, result)
+
+
+def show_training(console: Console, case: Case, result: TrainingResult) -> None:
+    """Print how training went."""
     from cobre.cli.human import show_table
 
     limit = case.training.iteration_limit
@@ -115,12 +126,8 @@ def show_result(console: Console, case: Case, result: TrainingResult) -> None:
         "output": str(result.output),
     }
     show_table(console, f"Training {result.status}", rows)
-    if result.costs is not None and result.costs.components:
-        title = f"Mean cost of the forward passes of iteration {result.costs.iteration}"
-        show_table(console, title, cost_rows(result.costs))
     if result.ranks > 1:
         _show_ranks(console, result.workers)
-    show_verdict(console, case, result)
 
 
 def cost_rows(costs: CostBreakdown) -> dict[str, str]:

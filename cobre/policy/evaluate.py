@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.case.model import Case
-from cobre.errors import Problem, ValidationError
+from cobre.errors import CobreError, Problem, ValidationError
 
 if TYPE_CHECKING:
     from cobre.policy.model import Policy, StateEntry
@@ -23,6 +23,10 @@ FloatArray = NDArray[np.float64]
 
 STORAGE: Final = "storage"
 _SHOWN: Final = 5
+_LEVELS: Final = 4
+"""Directories above a policy in which its case is looked for; a checkpoint has the most."""
+_AROUND: Final[WeakKeyDictionary[Policy, Case | None]] = WeakKeyDictionary()
+"""Studies found around policies."""
 _INITIAL: Final[WeakKeyDictionary[Case, dict[tuple[str, int, int], float]]] = WeakKeyDictionary()
 """Initial state of studies by component: its inflow model takes a while to fit."""
 
@@ -121,18 +125,41 @@ def _from_mapping(policy: Policy, state: Mapping[Any, Any]) -> FloatArray:
 
 def initial_state(policy: Policy) -> FloatArray | None:
     """Return the state at the start of the policy's study; ``None`` where the study is not known."""
-    if policy.study is None:
+    study = policy.study if policy.study is not None else _study_around(policy)
+    if study is None:
         return None
     from cobre.lp.state import StateLayout
 
-    if policy.study not in _INITIAL:
-        layout = StateLayout(policy.study)
-        _INITIAL[policy.study] = {
+    if study not in _INITIAL:
+        layout = StateLayout(study)
+        _INITIAL[study] = {
             (part.kind, part.entity_id, part.offset): float(value)
             for part, value in zip(layout.components, layout.initial, strict=True)
         }
-    initial = _INITIAL[policy.study]
+    initial = _INITIAL[study]
     return np.array([initial.get(part.key, np.nan) for part in policy.components], np.float64)
+
+
+def _study_around(policy: Policy) -> Case | None:
+    """Return the case whose output the policy was found in, if it still is the study of the policy."""
+    if policy not in _AROUND:
+        _AROUND[policy] = _loaded_around(policy)
+    return _AROUND[policy]
+
+
+def _loaded_around(policy: Policy) -> Case | None:
+    places = () if policy.found_in is None else policy.found_in.parents
+    case = next((place for place in places[:_LEVELS] if (place / "config.json").is_file()), None)
+    if case is None or not policy.fingerprint.topics:
+        return None
+    from cobre.case import load
+    from cobre.policy.fingerprint import differences, study_fingerprint
+
+    try:
+        study = load(case)
+        return None if differences(policy.fingerprint, study_fingerprint(study)) else study
+    except CobreError:  # it is not the study any more: what is left out is then asked for
+        return None
 
 
 def _place(policy: Policy, key: Any) -> int:

@@ -34,8 +34,9 @@ def load_policy(
         A policy directory (of cobre, or of cobre-rs), a checkpoint, or the output directory of a run, whose
         ``policy`` is then read.
     case
-        The study, or its directory: what a state leaves out is then as at its start. Needed for a policy of
-        cobre-rs, whose files do not hold the study.
+        The study, or its directory: what a state leaves out is then as at its start. Not needed where the
+        policy is in the output directory of its case, which is read when a state leaves something out; always
+        needed for a policy of cobre-rs, whose files do not hold the study.
 
     Raises
     ------
@@ -58,7 +59,7 @@ def load_policy(
         from cobre.lp.state import StateLayout
 
         return replace(from_flatbuffers(path, study, state_entries(StateLayout(study))), study=study)
-    return replace(read_policy_directory(path), study=study)
+    return replace(read_policy_directory(path), study=study, found_in=path.absolute())
 
 
 def _study(case: Case | str | os.PathLike[str] | None) -> Case | None:

@@ -240,6 +240,8 @@ class Policy:
         What simulations start from; ``None`` = they start from nothing.
     study
         The case, where it is known: fills in what a state leaves out. Files do not hold it.
+    found_in
+        The directory it was read from: its case may be around it.
     """
 
     components: tuple[StateEntry, ...]
@@ -259,6 +261,7 @@ class Policy:
     lp_engine: LpEngines | None = None
     first_bases: FirstBases | None = field(default=None, repr=False)
     study: Case | None = field(default=None, repr=False)
+    found_in: Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         require(
@@ -368,7 +371,7 @@ class Policy:
             A number for each component, in the order of ``state_names``; or a mapping from plants (name or
             id) to storages in hm3, and from names of ``state_names`` to values of other components. What it
             leaves out is as at the start of the study, if the policy knows that (one that was just trained,
-            or was loaded with ``case=``).
+            or was loaded with ``case=`` or from the output directory inside its case).
 
         Raises
         ------

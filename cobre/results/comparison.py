@@ -220,6 +220,11 @@ def compare(a: Results | str | os.PathLike[str], b: Results | str | os.PathLike[
         )
     if one.training.exists and other.training.exists:
         rows += _training(one, other)
+    notes += [
+        f"the simulation of {name} is not of the policy that its training left"
+        for name, run in zip("AB", runs, strict=True)
+        if not run.simulates_policy
+    ]
     paired = False
     if one.simulation.exists and other.simulation.exists:
         paired = _same_scenarios(one.simulation, other.simulation)

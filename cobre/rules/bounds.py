@@ -100,6 +100,39 @@ def sample_cost(history: Sequence[Iteration]) -> SampleCost | None:
     return SampleCost(mean, std, passes, history[first].iteration)
 
 
+def likely_gap_percent(
+    sample: SampleCost | None, position: Position | None, lower_bound: float
+) -> float | None:
+    """Return what a policy costs above the optimum at most, with 95 % confidence, in percent.
+
+    ``None`` without an interval, or where the lower bound lies above it: the sample has missed dear outcomes.
+    """
+    if sample is None or sample.half_width is None or position in (None, "above"):
+        return None
+    return gap_percent(lower_bound, sample.mean + sample.half_width)
+
+
+def simulated_gap_percent(lower_bound: float, cost: SampleCost, *, exact: bool) -> float | None:
+    """Return what a policy that was simulated costs above the optimum at most, in percent.
+
+    With 95 % confidence, or for certain where its scenarios are all paths. The bound and the scenarios must
+    be of one opening tree, without a risk measure, and nothing may be left to value as the study ends.
+    """
+    if exact:
+        return gap_percent(lower_bound, cost.mean)
+    return likely_gap_percent(cost, cost.position_of(lower_bound), lower_bound)
+
+
+def exact_policy_gap_percent(record: Iteration) -> float | None:
+    """Return what the policy costs above the lower bound, in percent, where its passes were all paths.
+
+    ``None`` of sampled passes, under a risk measure, and where the lower bound is an estimate.
+    """
+    if record.upper_bound_kind != "exact" or record.risk_averse or record.lower_bound_kind == "estimate":
+        return None
+    return gap_percent(record.lower_bound, record.upper_bound)
+
+
 def proven_upper_bound(record: Iteration) -> float | None:
     """Return the upper bound that an iteration proves, $; ``None`` where it proves none."""
     found = []

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cobre.case.model import Case
 from cobre.display import html_table
@@ -204,7 +204,7 @@ class Study:
         backend: str = "auto",
         seed: int | None = None,
         output: str | os.PathLike[str] | bool | None = None,
-        resume: bool = False,
+        resume: bool | Literal["auto"] = False,
         force: bool = False,
         lp_engine: LpEngine | None = None,
         on_start: Callable[[SimulationPlan], object] | None = None,
@@ -234,7 +234,8 @@ class Study:
             for a policy that is given; without one, with ``True`` and with ``resume``, it is ``output`` in
             the case directory.
         resume
-            Go on with an interrupted simulation of the same study, policy and seed in ``output``.
+            Go on with an interrupted simulation of the same study, policy and seed in ``output``;
+            ``"auto"`` does so where there is one, and begins where there is none.
         force
             Replace the simulation in ``output`` even if it is another study's or has more scenarios.
         lp_engine
@@ -300,7 +301,8 @@ class Study:
         scenarios
             In place of the case's; simulates even where the case does not ask for it.
         **training
-            Further arguments of :meth:`train`.
+            Further arguments of :meth:`train`. With ``resume`` the simulation is gone on with, too, where one
+            of this policy was interrupted.
         """
         common: dict[str, Any] = {
             "ranks": ranks,
@@ -316,7 +318,8 @@ class Study:
             trained = self.train(**common, **training)
         simulated = None
         if simulates(self._case, scenarios):
-            simulated = self.simulate(trained, scenarios=scenarios, **common)
+            again: Literal["auto", False] = "auto" if training.get("resume") else False
+            simulated = self.simulate(trained, scenarios=scenarios, resume=again, **common)
         return RunResult(trained, simulated)
 
 

@@ -1,9 +1,11 @@
 """What a run of training has shown: how good its bounds are, how sure its cost is, and what to do next.
 
 Everything follows from the records of the iterations, so that a resumed run, and any number of ranks and
-threads, reach the same verdict. A gap is one of two proven bounds (:mod:`cobre.rules.bounds`); without one
-there is a confidence statement on the sample cost, or none. Under a risk measure the cost of passes is a
-mean, which cannot be compared with the risk-adjusted bounds.
+threads, reach the same verdict. A gap is one of two proven bounds of the optimum (:mod:`cobre.rules.bounds`).
+What the policy itself costs is another number: its cuts lie below the value of the optimum, and where they
+are loose the policy can cost more than the upper bound. It is known exactly where passes are all paths,
+and with confidence from a sample. Under a risk measure the cost of passes is a mean, which cannot be compared
+with the risk-adjusted bounds.
 """
 
 from __future__ import annotations
@@ -12,7 +14,14 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from cobre.rules.bounds import Position, SampleCost, gap_percent, sample_cost
+from cobre.rules.bounds import (
+    Position,
+    SampleCost,
+    exact_policy_gap_percent,
+    gap_percent,
+    likely_gap_percent,
+    sample_cost,
+)
 
 if TYPE_CHECKING:
     from cobre.policy import LowerBoundKind
@@ -40,8 +49,9 @@ class Verdict:
     Attributes
     ----------
     conclusion
-        ``optimal`` and ``near_optimal`` by the gap (0.001 % and 1 %); without such a gap ``settled`` where
-        the lower bound has hardly moved lately (0.1 %), else ``unsettled``.
+        ``optimal`` and ``near_optimal`` by the gap (0.001 % and 1 %), unless the latest passes are known to
+        cost more than 1 % above the lower bound; else ``settled`` where the lower bound has hardly moved
+        lately (0.1 %), or ``unsettled``.
     cost_kind
         What the bounds bound: the ``expected`` cost, or the ``risk-adjusted`` one.
     lower_bound, lower_bound_kind
@@ -53,7 +63,11 @@ class Verdict:
     upper_bound_assumes
         What the upper bound rests on beside the study.
     gap_percent
-        Of the two bounds; the optimum over the opening tree lies between them.
+        Of the two bounds; the optimum over the opening tree lies between them, the cost of the policy need
+        not.
+    policy_gap_percent
+        Distance of the exact expected cost of the last passes from the lower bound: their policy costs no
+        more than this above the optimum; ``None`` unless they were all paths, without a risk measure.
     sample
         Cost of forward passes since the lower bound settled; ``None`` where passes are enumerated or equal.
     bound_position
@@ -78,6 +92,7 @@ class Verdict:
     upper_bound_note: str | None
     upper_bound_assumes: tuple[str, ...]
     gap_percent: float | None
+    policy_gap_percent: float | None
     sample: SampleCost | None
     bound_position: Position | None
     likely_gap_percent: float | None
@@ -104,9 +119,12 @@ def verdict_of(result: TrainingResult) -> Verdict:
     comparable = result.lower_bound_kind == "bound" and not last.risk_averse and not result.out_of_sample
     position = sample.position_of(result.lower_bound) if sample is not None and comparable else None
     move, iterations = _latest_move(result)
-    conclusion = _conclusion(result.gap_percent, move, iterations)
+    policy_gap = exact_policy_gap_percent(last)
+    least = _least_policy_gap(sample, position, result.lower_bound) if policy_gap is None else policy_gap
+    poor = least is not None and least > NEAR_GAP_PERCENT
+    conclusion = _conclusion(result.gap_percent, poor, move, iterations)
     share = None if result.costs is None else result.costs.violation_share
-    step, limit = _next_step(result, conclusion, share)
+    step, limit = _next_step(result, conclusion, share, poor)
     bound = result.deterministic_bound
     return Verdict(
         conclusion=conclusion,
@@ -117,9 +135,10 @@ def verdict_of(result: TrainingResult) -> Verdict:
         upper_bound_note=result.upper_bound_note,
         upper_bound_assumes=() if bound is None or math.isinf(bound.value) else bound.assumptions,
         gap_percent=result.gap_percent,
+        policy_gap_percent=policy_gap,
         sample=sample,
         bound_position=position,
-        likely_gap_percent=_likely_gap(sample, position, result.lower_bound),
+        likely_gap_percent=likely_gap_percent(sample, position, result.lower_bound),
         bound_move_percent=move,
         bound_move_iterations=iterations,
         violation_share=share,
@@ -139,27 +158,32 @@ def _latest_move(result: TrainingResult) -> tuple[float | None, int]:
     return 100.0 * rise / max(1.0, abs(result.lower_bound)), iterations
 
 
-def _conclusion(gap: float | None, move: float | None, iterations: int) -> Conclusion:
+def _conclusion(gap: float | None, poor: bool, move: float | None, iterations: int) -> Conclusion:
+    """Conclude from the gap, unless passes are known to be poor: to cost more than a nearly optimal policy.
+
+    Less than that contradicts nothing: the passes knew fewer cuts than the policy has.
+    """
     # A gap below 0 by more than rounding proves nothing: what the upper bound assumes does not hold.
-    if gap is not None and -OPTIMAL_GAP_PERCENT <= gap <= NEAR_GAP_PERCENT:
+    if gap is not None and not poor and -OPTIMAL_GAP_PERCENT <= gap <= NEAR_GAP_PERCENT:
         return "optimal" if gap <= OPTIMAL_GAP_PERCENT else "near_optimal"
     if move is None or iterations < LATEST_ITERATIONS or abs(move) > STILL_PERCENT:
         return "unsettled"
     return "settled"
 
 
-def _likely_gap(sample: SampleCost | None, position: Position | None, lower_bound: float) -> float | None:
-    if sample is None or sample.half_width is None or position in (None, "above"):
+def _least_policy_gap(sample: SampleCost | None, position: Position | None, lower: float) -> float | None:
+    """Return what passes cost above the lower bound at least, with 95 % confidence; ``None`` if unknown."""
+    if sample is None or sample.half_width is None or position != "below":
         return None
-    return gap_percent(lower_bound, sample.mean + sample.half_width)
+    return gap_percent(lower, sample.mean - sample.half_width)
 
 
 def _next_step(
-    result: TrainingResult, conclusion: Conclusion, violation_share: float | None
+    result: TrainingResult, conclusion: Conclusion, violation_share: float | None, poor: bool
 ) -> tuple[NextStep, int | None]:
     from cobre.sddp.costs import DOMINATING_SHARE
 
-    if conclusion == "unsettled":
+    if poor or conclusion == "unsettled":
         return "train_on", max(2 * result.iterations, LEAST_LIMIT)
     dominated = violation_share is not None and violation_share > DOMINATING_SHARE
     return ("check_case", None) if dominated else ("simulate", None)

@@ -98,6 +98,8 @@ def test_what_columns_mean(output, capsys):
     [
         (("hydro",), 2, "did you mean hydros"),
         (("hydros", "--entity", "Sera"), 1, "did you mean Serra"),
+        (("hydros", "--stage", "99"), 1, "there are: 1 to 2"),
+        (("hydros", "--scenario", "77"), 1, "table hydros has no scenario 77"),
         (("hydros", "--columns", "storage"), 1, "no column 'storage'"),
         (("hydros", "--where", "storage"), 1, "COLUMN OPERATOR VALUE"),
         (("hydros", "--quantiles"), 1, "quantiles of which columns"),

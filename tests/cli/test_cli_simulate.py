@@ -77,6 +77,27 @@ def test_interrupted_and_resumed(trained, tmp_path):
     assert "another number of scenarios" in done.stderr
 
 
+def test_a_run_that_was_interrupted_is_resumed_as_it_says(tmp_path):
+    case = copy_example(tmp_path)
+    again = ("run", case, "--iterations", 2, "--scenarios", 100_000, "--output-format", "json-lines")
+    process = start(*again)
+    for line in process.stdout:
+        if json.loads(line).get("scenarios_done"):
+            break
+    process.send_signal(signal.SIGINT)
+    last = json.loads(process.stdout.read().splitlines()[-1])
+    assert process.wait() == 130
+    assert "run the same command with --resume" in last["errors"][0]["message"]
+    process = start(*again, "--resume")
+    for line in process.stdout:
+        if json.loads(line).get("scenarios_resumed"):
+            break
+    process.send_signal(signal.SIGTERM)
+    process.stdout.read()
+    assert process.wait() == 143
+    assert run("run", case, "--resume", "--force").returncode == 1
+
+
 def test_a_run_does_both(trained, tmp_path):
     case = copy_example(tmp_path)
     asked = {"enabled": True, "selection": {"method": "sampled", "num_scenarios": 30}}

@@ -41,4 +41,4 @@ def test_people_see_them_too(case, capsys):
     captured = capsys.readouterr()
     shown = captured.out + captured.err
     assert "$ (deterministic)" in shown
-    assert "from the optimum" in shown
+    assert "between the bounds of the optimum" in shown

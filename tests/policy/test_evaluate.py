@@ -1,5 +1,7 @@
 """A policy asked by names of plants: future cost, water values, plots, and the way to disk and back."""
 
+import json
+import shutil
 import sys
 from dataclasses import replace
 
@@ -86,6 +88,23 @@ def test_states_that_are_none(policy: Policy, state: object, text: str) -> None:
     for ask in (policy.evaluate, policy.water_value):
         with pytest.raises(ValidationError, match=f"(?s){text}"):
             ask(0, state)  # type: ignore[arg-type]
+
+
+def test_a_policy_in_the_output_of_its_case_knows_its_study(tmp_path) -> None:
+    place = shutil.copytree(CASE, tmp_path / "case", ignore=shutil.ignore_patterns("output"))
+    result = cobre.train(place, iterations=3, output=True)
+    wanted = result.policy.evaluate(0, {"Serra": 12.0})
+    for directory in ("output", "output/policy", "output/checkpoints/latest"):
+        loaded = cobre.load_policy(place / directory)
+        assert loaded.study is None  # the case is read only when something of it is needed
+        assert loaded.evaluate(0, {"Serra": 12.0}) == wanted
+    # Another study has another start.
+    path = place / "initial_conditions.json"
+    document = json.loads(path.read_text())
+    document["storage"][0]["value_hm3"] += 1.0
+    path.write_text(json.dumps(document))
+    with pytest.raises(ValidationError, match="leaves out 1 of 2"):
+        cobre.load_policy(place / "output").evaluate(0, {"Serra": 12.0})
 
 
 def test_what_is_left_out_is_as_at_the_start_of_the_study(tmp_path) -> None:

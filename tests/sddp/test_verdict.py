@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from builders.paths import EXAMPLES
+from builders.random_case import write_random_case
 from builders.studies import cascade_study, with_training
 
 import cobre
@@ -16,8 +17,9 @@ from cobre.case.model import Case, RiskMeasure, UpperBoundOptions
 from cobre.rules.bounds import SampleCost
 from cobre.sddp import train
 from cobre.sddp.kernel.graph import graph_arrays
+from cobre.sddp.progress import History
 from cobre.sddp.upper_bound.allowance import FEWEST_VERTICES, LEAST_WORK, TRAINING_SHARE, allowed_vertices
-from cobre.sddp.verdict import Verdict
+from cobre.sddp.verdict import NEAR_GAP_PERCENT, Verdict, verdict_of
 from cobre.templates import TEMPLATES
 
 NO_BOUND = UpperBoundOptions(enabled=False)
@@ -57,6 +59,43 @@ def test_a_single_path_needs_no_deterministic_bound():
     early = train(case, iterations=1)
     assert early.verdict.conclusion == "unsettled"
     assert early.gap_percent > 1.0
+
+
+@pytest.mark.parametrize("seed", [106, 109, 111])
+def test_the_cost_of_a_policy_is_not_bounded_by_the_gap(seed, tmp_path):
+    """Enumerated passes state what the policy costs: it may be more than the upper bound of the optimum."""
+    case = cobre.load_case(write_random_case(tmp_path, seed))
+    every = with_training(case, enumerated=True, forward_passes=0)
+    for iterations in (2, 4):
+        verdict = train(every, iterations=iterations).verdict
+        assert verdict.policy_gap_percent is not None
+        assert verdict.policy_gap_percent >= verdict.gap_percent - 1e-9
+        if verdict.conclusion in ("optimal", "near_optimal"):
+            assert verdict.policy_gap_percent <= NEAR_GAP_PERCENT
+    sampled = train(case, iterations=2).verdict
+    assert sampled.policy_gap_percent is None
+
+
+def test_a_policy_that_is_known_to_be_poor_is_not_called_nearly_optimal():
+    case = cascade_study(hydros=2, stages=3, passes=6, iterations=12)
+    good = train(case)
+    assert good.verdict.conclusion in ("optimal", "near_optimal")
+
+    def with_passes(**changes):
+        history = History(replace(record, **changes) for record in good.history)
+        return verdict_of(replace(good, history=history))
+
+    dear = 1.5 * good.lower_bound
+    sample = with_passes(upper_bound=dear, upper_bound_std=1e-3 * dear)
+    assert (sample.bound_position, sample.next_step) == ("below", "train_on")
+    assert sample.conclusion in ("settled", "unsettled")
+    # A deviation that hides it proves nothing against the bounds, nor do exact passes within 1 %.
+    assert with_passes(upper_bound=dear, upper_bound_std=5.0 * dear).conclusion == good.verdict.conclusion
+    exact = {"upper_bound_kind": "exact", "upper_bound_std": 0.0}
+    assert with_passes(upper_bound=dear, **exact).conclusion in ("settled", "unsettled")
+    near = with_passes(upper_bound=1.005 * good.lower_bound, **exact)
+    assert near.conclusion == good.verdict.conclusion
+    assert near.policy_gap_percent == pytest.approx(0.5)
 
 
 def test_three_iterations_of_four_regions_are_not_converged():
@@ -144,8 +183,8 @@ def test_the_rule_allows_what_fits_and_never_more():
 def test_numbers_of_a_verdict_are_json():
     sample = SampleCost(100.0, 0.0, 1, 3)
     verdict = Verdict(
-        *("unsettled", "expected", 90.0, "bound", None, "why", (), None, sample, None, None, None, 0, None),
-        *("train_on", 20),
+        *("unsettled", "expected", 90.0, "bound", None, "why", (), None, None, sample, None, None, None, 0),
+        *(None, "train_on", 20),
     )
     document = verdict.as_dict()
     assert document["sample"] == {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cobre.errors import OutputError
-from cobre.results.reading.run import Results, Simulation, Training
+from cobre.results.reading.run import Results, Simulation, Training, load
 
 if TYPE_CHECKING:
     from cobre.policy import Policy
@@ -56,6 +56,7 @@ class RunData:
         stochastic = directory / "stochastic"
         self.has_stochastic = stochastic.is_dir() and any(stochastic.iterdir())
         if self.training is None and self.simulation is None and not self.has_stochastic:
+            load(directory)  # raises where there is nothing at all, or an interrupted simulation
             raise OutputError(
                 "OutputNotFound",
                 f"there are no results in {directory}: neither training/metadata.json nor "

@@ -17,6 +17,8 @@ from cobre.results.pages.plotly_code import plotly_code
 from cobre.results.pages.policy_section import policy_section
 from cobre.results.pages.run_data import RunData
 from cobre.results.pages.texts import energy, money, percent, words
+from cobre.results.reading import output_of
+from cobre.rules.bounds import LEAST_SAMPLE, SampleCost, simulated_gap_percent
 
 if TYPE_CHECKING:
     from cobre.case.model import Case
@@ -28,7 +30,7 @@ _MANY_VIOLATIONS = 0.1
 _HEADS = {
     "optimal": ("good", "The policy is optimal"),
     "near_optimal": ("good", "The policy is nearly optimal"),
-    "settled": ("", "The lower bound has settled; how far the policy is from the optimum is not proven"),
+    "settled": ("", "The lower bound has settled; no upper bound proves how far the optimum is"),
     "unsettled": ("warn", "Training has not converged: more iterations will improve the policy"),
 }
 
@@ -39,8 +41,8 @@ def report(directory: Path | str, path: Path | str | None = None, *, case: Path 
     Parameters
     ----------
     directory
-        Output directory of a run; it may hold a trained policy, a simulation, both, or only what
-        ``cobre stochastic`` wrote.
+        Output directory of a run, or a case that has one; it may hold a trained policy, a simulation, both,
+        or only what ``cobre stochastic`` wrote.
     path
         Where the page goes; ``report.html`` in the directory unless given.
     case
@@ -61,7 +63,7 @@ def report(directory: Path | str, path: Path | str | None = None, *, case: Path 
     ReportExtraError
         When plotly is not installed.
     """
-    directory = Path(directory)
+    directory = output_of(Path(directory))
     target = directory / PAGE if path is None else Path(path)
     plotly_code(target.name)  # before any work: it may be missing
     run = RunData(directory)
@@ -173,6 +175,8 @@ def _top(run: RunData) -> str:
     parts = [_verdict(run), tiles(numbers) if numbers else ""]
     if run.simulated is None and (run.training is not None or run.simulation is not None):
         parts.append(_not_simulated(run))
+    if run.simulated is not None and not run.results.simulates_policy:
+        parts.append(_other_policy(run))
     if run.training is None:
         parts.append(
             banner(
@@ -199,16 +203,30 @@ def _not_simulated(run: RunData) -> str:
     return banner("", head, [text])
 
 
+def _other_policy(run: RunData) -> str:
+    command = f"<code>cobre simulate CASE --output {escape(run.directory)}</code>"
+    return banner(
+        "warn",
+        "The simulation is not of this policy",
+        [
+            "Training went on after it, or it was given another policy: cost, storage, generation, marginal "
+            f"costs and deficit below are of that one. {command}, then make this page again."
+        ],
+    )
+
+
 def _verdict(run: RunData) -> str:
     if run.training is None:
         return "<h2 id='verdict'>Overview</h2>"
     verdict: dict[str, Any] = run.training.get("verdict") or {}
     heading = "<h2 id='verdict'>Verdict</h2>"
-    lines = [escape(text) for text in _verdict_lines(run, verdict)]
+    lines = [*(escape(text) for text in _verdict_lines(run, verdict)), *_next_line(run, verdict)]
     kind, head = _HEADS.get(str(verdict.get("conclusion")), ("", "Training is complete"))
     gap = verdict.get("gap_percent")
     if verdict.get("conclusion") == "settled" and gap is not None and gap >= 0.0:
-        head = f"The policy is at most {percent(gap)} from the optimum"
+        head = f"The lower bound has settled; the optimum is known to within {percent(gap)}"
+    if verdict.get("next_step") == "check_case":
+        kind, head = "warn", f"{head}, but violations and deficit dominate its cost"
     if run.training.get("status") == "partial":
         kind, head = "warn", "Training was stopped before its end"
     return heading + banner(kind, head, lines)
@@ -222,20 +240,26 @@ def _verdict_lines(run: RunData, verdict: dict[str, Any]) -> list[str]:
     upper = training.deterministic_upper_bound(run)
     if bound is not None:
         kind = f" ({verdict['cost_kind']} cost)" if "cost_kind" in verdict else ""
-        between = f"the optimum lies between it and {money(upper)}" if upper is not None else bound[1]
-        lines.append(
-            f"{bound[1].capitalize()} {bound[0]}{kind}" + (f"; {between}." if upper is not None else ".")
-        )
+        between = "" if upper is None else f"the optimum lies between it and {money(upper)}"
+        if verdict.get("conclusion") == "optimal":
+            between = "it is the optimum"
+        lines.append(f"{bound[1].capitalize()}: {bound[0]}{kind}" + (f"; {between}." if between else "."))
     if gap is not None and gap < -_ROUNDING_PERCENT:
         lines.append("The upper bound lies below the lower one: what it assumes does not hold.")
     elif gap is not None and verdict.get("conclusion") != "settled":  # then it is the head
+        within = percent(max(gap, 0.0)).replace("<", "less than")
+        lines.append(f"The optimum is known to within {within}: both bounds are proven.")
+    exact, simulated = verdict.get("policy_gap_percent"), _simulated_gap(run, verdict)
+    if simulated is not None:
         lines.append(
-            f"The policy is at most {percent(max(gap, 0.0))} from the optimum: both bounds are proven."
+            f"The simulated policy costs at most {percent(max(simulated[0], 0.0))} more than the optimum"
+            + (": all scenarios were simulated." if simulated[1] else ", with 95 % confidence.")
         )
-    if likely is not None:
-        lines.append(
-            f"With 95 % confidence its cost is at most {percent(max(likely, 0.0))} above the optimum."
-        )
+    elif exact is not None:
+        lines.append(f"The policy costs at most {percent(max(exact, 0.0))} more than the optimum.")
+    elif likely is not None:
+        most = percent(max(likely, 0.0))
+        lines.append(f"With 95 % confidence the policy costs at most {most} more than the optimum.")
     if gap is None and upper is None:
         why = verdict.get("upper_bound_note") or run.training.get("bounds", {}).get(
             "deterministic_upper_bound_unavailable"
@@ -250,28 +274,54 @@ def _verdict_lines(run: RunData, verdict: dict[str, Any]) -> list[str]:
         lines.append(f"Sample cost {money(sample['mean'])}{half}, of {since}{mean}.")
     move = verdict.get("bound_move_percent")
     if move is not None:
+        name = "estimate" if verdict.get("lower_bound_kind") == "estimate" else "lower bound"
+        count = verdict.get("bound_move_iterations")
         lines.append(
-            f"The lower bound moved {percent(move)} over the last {verdict.get('bound_move_iterations')} "
-            "iterations."
+            f"The {name} moved {percent(move)} over the last {count} iteration{'' if count == 1 else 's'}."
         )
     share = verdict.get("violation_share")
     if share is not None and share > _MANY_VIOLATIONS:
         lines.append(
             f"{percent(100.0 * share)} of the cost pays for violations and deficit: look at the case."
         )
-    limit = verdict.get("next_iterations")
-    steps = {
-        "simulate": "Next: simulate the policy (cobre simulate).",
-        "train_on": f"Next: train on (cobre train CASE --resume --iterations {limit}).",
-        "check_case": "Next: check the case (cobre validate): violations dominate its cost.",
-    }
-    step = steps.get(str(verdict.get("next_step")))
-    if step and not (verdict.get("next_step") == "simulate" and run.simulated is not None):
-        lines.append(step)
     reason = run.training.get("convergence", {}).get("termination_reason")
     if not verdict and reason:
         lines.append(f"Training ended by: {words(str(reason))}.")
     return lines
+
+
+def _next_line(run: RunData, verdict: dict[str, Any]) -> list[str]:
+    """Return what to do next, as HTML; nothing where it was done."""
+    again = "train" if run.simulated is None else "run"
+    study = f"CASE --output {run.directory}"
+    steps = {
+        "simulate": ("simulate the policy", f"cobre simulate {study}"),
+        "train_on": (
+            "train on",
+            f"cobre {again} {study} --resume --iterations {verdict.get('next_iterations')}",
+        ),
+        "check_case": ("check the case, as violations dominate its cost", "cobre validate CASE"),
+    }
+    step = steps.get(str(verdict.get("next_step")))
+    if step is None or (verdict["next_step"] == "simulate" and run.simulated is not None):
+        return []
+    return [f"Next: {step[0]}: <code>{escape(step[1])}</code>"]
+
+
+def _simulated_gap(run: RunData, verdict: dict[str, Any]) -> tuple[float, bool] | None:
+    """Return what the simulated policy costs above the optimum at most, in percent, and if for certain."""
+    found = run.simulation
+    if found is None or run.simulated is None or not run.results.simulates_policy:
+        return None
+    source, cost = found.get("study", {}).get("source", {}), found.get("cost", {})
+    in_sample = {source.get(name) for name in ("inflow", "load", "ncs")} == {"in_sample"}
+    bounded = verdict.get("lower_bound_kind") == "bound" and verdict.get("cost_kind") == "expected"
+    if not (in_sample and bounded) or cost.get("terminal_value"):
+        return None
+    exact = cost.get("kind") == "exact"
+    sample = SampleCost(cost["mean_cost"], cost["std_cost"], run.simulated.scenarios, 1)
+    gap = simulated_gap_percent(verdict["lower_bound"], sample, exact=exact)
+    return None if gap is None else (gap, exact)
 
 
 def _tiles(run: RunData) -> list[tuple[str, str, str]]:
@@ -280,7 +330,9 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
         cost = run.simulation.get("cost", {})
         mean, half = cost.get("mean_cost"), cost.get("ci_95")
         if mean is not None:
-            note = f"± {money(half)} (95 %)" if half else str(cost.get("kind", ""))
+            few = run.simulated.scenarios < LEAST_SAMPLE
+            sampled = f"mean of {run.simulated.scenarios} scenarios" if few else f"± {money(half)} (95 %)"
+            note = sampled if half else "in every scenario" if cost.get("kind") == "sample" else "exact"
             found.append(("Expected cost, simulated", money(mean), note))
         if cost.get("cvar_95") is not None:
             found.append(("Mean of the dearest 5 %", money(cost["cvar_95"]), "CVaR 95 %"))

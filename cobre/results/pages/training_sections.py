@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from cobre.distribution import NORMAL_QUANTILE_95
 from cobre.results.pages.figures import PALETTE, Figure, axes, bars, dates, line, numbers
-from cobre.results.pages.page import Section, card, key_values, table
+from cobre.results.pages.page import Section, card, escape, key_values, table
 from cobre.results.pages.run_data import RunData
 from cobre.results.pages.texts import cost_unit, duration, money, percent, words
+from cobre.rules.bounds import LEAST_SAMPLE
 
 MOST_COMPONENTS = len(PALETTE) - 1
 """Cost components with a colour of their own; what is left is summed up."""
@@ -59,9 +61,13 @@ def convergence_section(run: RunData) -> Section | None:
         pooled = (run.training.get("verdict") or {}).get("sample")
         if pooled is not None:
             ends = [pooled["first_iteration"], iteration[-1]]
-            name = "sample cost since the bound settled"
+            half = pooled.get("ci_95")
+            name = "sample cost since the bound settled" + ("" if half is None else ", ± 95 %")
             dash = {"dash": "dot", "width": 1.5}
-            traces.append(line(ends, [pooled["mean"] / size] * 2, name, "@dark", digits=9, line=dash))
+            trace = line(ends, [pooled["mean"] / size] * 2, name, "@dark", digits=9, line=dash)
+            if half is not None:
+                trace["error_y"] = _error_bars(np.array([0.0, half / size]), "@dark/0.5")
+            traces.append(trace)
     note = run.training.get("bounds", {}).get("final_lower_bound_note")
     reading = (
         "The lower bound rises as the policy learns; once it is flat, more iterations change little. "
@@ -73,10 +79,11 @@ def convergence_section(run: RunData) -> Section | None:
         + (
             ""
             if exact
-            else "Dots are the mean cost of the forward passes of an iteration, a <em>sample</em> with its "
-            "95 % interval, not an upper bound; under a risk measure it is not comparable with the bound."
+            else "Dots are the mean cost of the forward passes of an iteration, a <em>sample</em>, not an "
+            f"upper bound, with its 95 % interval where there are {LEAST_SAMPLE} passes; under a risk "
+            "measure it is not comparable with the bound."
         )
-        + (f" {words(str(note))}" if note else "")
+        + (f" It is an <em>estimate</em>, no bound: {escape(note)}." if note else "")
     )
     time = found["time_total_ms"].to_numpy() / 1e3
     cuts = found["cuts_active"].to_numpy()
@@ -116,17 +123,19 @@ def convergence_section(run: RunData) -> Section | None:
 def _sample_traces(found: Any, size: float) -> list[dict[str, Any]]:
     iteration, mean = found["iteration"].to_pylist(), found["upper_bound"].to_numpy() / size
     deviation = found["upper_bound_std"].to_numpy(zero_copy_only=False).astype(np.float64)
-    half = 1.96 * deviation / size / np.sqrt(found["forward_passes"].to_numpy())
-    trace = line(iteration, mean, "sample cost of forward passes, ± 95 %", "@grey", mode="markers", digits=9)
+    passes = found["forward_passes"].to_numpy()
+    half = NORMAL_QUANTILE_95 * deviation / size / np.sqrt(passes)
+    known = np.isfinite(half) & (passes >= LEAST_SAMPLE)
+    name = "sample cost of forward passes" + (", ± 95 %" if known.any() else "")
+    trace = line(iteration, mean, name, "@grey", mode="markers", digits=9)
     trace["marker"] = {"color": "@grey", "size": 5}
-    if np.isfinite(half).any():
-        trace["error_y"] = {
-            "type": "data",
-            "array": numbers(np.nan_to_num(half)),
-            "color": "@grey/0.5",
-            "width": 2,
-        }
+    if known.any():
+        trace["error_y"] = _error_bars(np.where(known, half, 0.0), "@grey/0.5")
     return [trace]
+
+
+def _error_bars(half: np.ndarray[Any, Any], colour: str) -> dict[str, Any]:
+    return {"type": "data", "array": numbers(half), "color": colour, "width": 2}
 
 
 def deterministic_upper_bound(run: RunData) -> float | None:

@@ -8,6 +8,7 @@ from cobre.results.reading.run import (
     Tables,
     Training,
     load,
+    output_of,
     read_convergence,
     read_metadata,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "Tables",
     "Training",
     "load",
+    "output_of",
     "read_convergence",
     "read_metadata",
 ]

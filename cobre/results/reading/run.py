@@ -48,6 +48,7 @@ _SIMULATION: Final = {
     "retry_histogram": "solver/retry_histogram.parquet",
 }
 _NO_TABLES: Final = frozenset({"dictionaries", "solver", "violations"})
+_PARTS: Final = ("training", "simulation", ".simulation.partial", "stochastic")
 _MODELS: Final = ("hydro_models", "generic_constraints", "stochastic", "anticipated")
 
 
@@ -306,6 +307,16 @@ class Results:
             message += ", which has no simulation"
         raise missing(self.directory, message, closest(name, tables, "its tables"))
 
+    @property
+    def simulates_policy(self) -> bool:
+        """Whether the simulation operated the policy that training left; also where one of them is missing.
+
+        It did not where training went on after it, or where it was given another policy.
+        """
+        parts = [part for part in (self.training, self.simulation) if part.exists]
+        digests = [part.metadata.get("policy_sha256") for part in parts]
+        return len(digests) < 2 or None in digests or digests[0] == digests[1]
+
     def policy(self) -> Policy:
         """Return the trained policy.
 
@@ -337,12 +348,17 @@ def load(directory: str | os.PathLike[str]) -> Results:
         results = cobre.results.load("output")
         results.simulation["hydros"].to_pandas(["stage_id", "storage_final_hm3"], entity="Furnas")
 
+    Parameters
+    ----------
+    directory
+        It, or the directory of a case whose results are in its ``output``.
+
     Raises
     ------
     OutputError
         Kind ``OutputNotFound`` when it holds neither a training nor a simulation.
     """
-    place = Path(directory)
+    place = output_of(Path(directory))
     results = Results(place)
     if results.training.exists or results.simulation.exists:
         return results
@@ -350,11 +366,17 @@ def load(directory: str | os.PathLike[str]) -> Results:
         raise results.simulation._nothing()
     if not place.is_dir():
         raise missing(place, f"there is no directory {place}", "give the output directory of a run")
-    inner = place / "output"
     advice = "give the output directory of 'cobre train', 'cobre simulate' or 'cobre run'"
-    if (inner / "training").is_dir() or (inner / "simulation").is_dir():
-        advice = f"did you mean {inner}?"
+    if place.name in ("training", "simulation", "policy"):
+        advice = f"did you mean {place.parent}?"
     raise missing(place, f"there are no results in {place}", advice)
+
+
+def output_of(directory: Path) -> Path:
+    """Return the output directory that is meant: that of a case is in its usual place."""
+    inner = directory / "output"
+    held, beside = (any((place / part).is_dir() for part in _PARTS) for place in (directory, inner))
+    return inner if beside and not held else directory
 
 
 def read_convergence(output_dir: Path | str) -> pa.Table:

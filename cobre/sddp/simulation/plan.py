@@ -23,7 +23,7 @@ from cobre.policy import (
 from cobre.sddp.plan import is_whole
 from cobre.sddp.progress import TrainingResult
 from cobre.sddp.ranks.agreement import failing_together, text_of_root
-from cobre.sddp.simulation.storage import check_place, interrupted_simulation
+from cobre.sddp.simulation.storage import Resume, check_place, interrupted_simulation
 
 PolicySource = Policy | TrainingResult | str | os.PathLike[str] | None
 
@@ -38,7 +38,7 @@ class SimulationArguments:
     scenarios: int | None = None
     seed: int | None = None
     output: str | os.PathLike[str] | bool | None = None
-    resume: bool = False
+    resume: Resume = False
     force: bool = False
     lp_engine: LpEngine | None = None
 
@@ -67,11 +67,13 @@ class SimulationArguments:
             "policy": self.policy is not None
             and not isinstance(self.policy, (Policy, TrainingResult, str, os.PathLike)),
             "lp_engine": self.lp_engine is not None and self.lp_engine not in get_args(LpEngine),
+            "resume": self.resume not in (True, False, "auto"),
         }
         wanted = {
             "output": "a directory",
             "policy": "a policy, the result of training or the directory of a policy",
             "lp_engine": f"one of {', '.join(get_args(LpEngine))}",
+            "resume": "True, False or 'auto'",
         }
         problems += [
             Problem(
@@ -106,7 +108,8 @@ class SimulationPlan:
     seed
         By which scenarios draw openings and nodes.
     resume, force
-        Whether to go on from an interrupted simulation, or to replace whatever is there.
+        Whether to go on from an interrupted simulation (``"auto"``: from one of the same study, if there is
+        one), or to replace whatever is there.
     fingerprint
         Of the study; on the process that writes.
     """
@@ -119,7 +122,7 @@ class SimulationPlan:
     policy_path: Path | None
     policy_sha256: str
     seed: int
-    resume: bool = False
+    resume: Resume = False
     force: bool = False
     warnings: tuple[Problem, ...] = ()
     fingerprint: Fingerprint | None = field(default=None, repr=False)
@@ -165,7 +168,7 @@ def make_simulation_plan(
     policy, path, digest = _policy_of(case, options, output)
     fingerprint = study_fingerprint(case)
     if output is not None:
-        if options.resume and not interrupted_simulation(output):
+        if options.resume is True and not interrupted_simulation(output):
             raise OutputError(
                 "NothingToResume",
                 f"there is nothing to resume: {output} holds no interrupted simulation",

@@ -19,7 +19,7 @@ import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from numpy.typing import NDArray
 from cobre.durable import atomic_write, output_errors, put_directory, sync_directory
 from cobre.errors import OutputError, Problem, ValidationError
 from cobre.policy import Fingerprint
+
+Resume = bool | Literal["auto"]
+"""Whether to go on with an interrupted simulation; ``"auto"`` = where there is one of the same study."""
 
 DIRECTORY: Final = "simulation"
 PARTIAL: Final = ".simulation.partial"
@@ -104,13 +107,15 @@ class SimulationStore:
         self.output = output
         self.directory = output / PARTIAL
 
-    def begin(self, study: Mapping[str, Any], *, resume: bool) -> tuple[list[int], tuple[Problem, ...]]:
+    def begin(self, study: Mapping[str, Any], *, resume: Resume) -> tuple[list[int], tuple[Problem, ...]]:
         """Make the directory, or go on with the one there; on one rank, before the others write.
 
         Parameters
         ----------
         study
             What is simulated, in JSON: everything that results depend on.
+        resume
+            ``"auto"`` goes on with a directory that is of the same study, and begins where it is not.
 
         Returns
         -------
@@ -124,6 +129,8 @@ class SimulationStore:
         OutputError
             When the directory cannot be made.
         """
+        if resume == "auto":
+            resume = interrupted_simulation(self.output) and not self._differing(study)
         if resume:
             self._require_same(study)
             self._remove_leftovers()
@@ -144,6 +151,12 @@ class SimulationStore:
         return [], warnings
 
     def _require_same(self, study: Mapping[str, Any]) -> None:
+        problems = self._differing(study)
+        if problems:
+            raise ValidationError(problems, source="the interrupted simulation")
+
+    def _differing(self, study: Mapping[str, Any]) -> list[Problem]:
+        """Return what the interrupted simulation is of, and this one is not."""
         path = self.directory / _STUDY
         try:
             stored = json.loads(path.read_text())
@@ -159,9 +172,7 @@ class SimulationStore:
             raise ValidationError([problem], source="the interrupted simulation") from error
         wanted = json.loads(json.dumps(study))
         names = [name for name in {**_WORDS, **wanted, **stored} if wanted.get(name) != stored.get(name)]
-        problems = [_resume_problem(name, stored.get(name), wanted.get(name), path) for name in names]
-        if problems:
-            raise ValidationError(problems, source="the interrupted simulation")
+        return [_resume_problem(name, stored.get(name), wanted.get(name), path) for name in names]
 
     def _remove_leftovers(self) -> None:
         """Remove files that a killed rank has left half-written."""

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from builders.pages import figures, shown, visible
@@ -18,6 +19,8 @@ from cobre.results.pages.policy_section import mean_states, water_values, why_no
 from cobre.results.pages.run_data import RunData
 from cobre.results.pages.run_page import report_page
 from cobre.results.pages.simulation_sections import duration_curve, is_violation
+from cobre.results.pages.texts import percent
+from cobre.results.pages.training_sections import _sample_traces
 
 pytest.importorskip("plotly")
 
@@ -73,9 +76,26 @@ def test_bounds_are_those_of_the_convergence(small_run, found):
     table = pq.read_table(small_run / "training" / "convergence.parquet")
     traces = lines(found["bounds"]["traces"])
     assert traces["lower bound"] == pytest.approx([value / 1e6 for value in table["lower_bound"].to_pylist()])
-    dots = traces["sample cost of forward passes, ± 95 %"]
+    dots = traces["sample cost of forward passes"]
     assert dots == pytest.approx([value / 1e6 for value in table["upper_bound"].to_pylist()])
     assert found["bounds"]["layout"]["yaxis"]["title"]["text"] == "cost, million $"
+
+
+def test_only_30_passes_have_a_confidence_interval(small_run):
+    run = RunData(small_run)
+    table = run.table("training", "convergence")
+    place = table.column_names.index("forward_passes")
+    for passes, name in (
+        (29, "sample cost of forward passes"),
+        (30, "sample cost of forward passes, ± 95 %"),
+    ):
+        column = pa.array([29] * (len(table) - 1) + [passes], pa.int32())
+        (trace,) = _sample_traces(table.set_column(place, "forward_passes", column), 1e6)
+        assert trace["name"] == name
+        assert ("error_y" in trace) == (passes == 30)
+    assert trace["error_y"]["array"][:-1] == [0.0] * (len(table) - 1)
+    last = table["upper_bound_std"][-1].as_py() * 1.96 / 30**0.5 / 1e6
+    assert trace["error_y"]["array"][-1] == pytest.approx(last, rel=1e-3)
 
 
 def test_storage_fan(small_run, found):
@@ -240,6 +260,11 @@ def test_no_results(tmp_path):
     with pytest.raises(OutputError, match="there are no results"):
         report(tmp_path)
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(OutputError, match="there is no directory"):
+        report(tmp_path / "nowhere")
+    (tmp_path / ".simulation.partial").mkdir()
+    with pytest.raises(OutputError, match="is not complete: it was interrupted"):
+        report(tmp_path)
 
 
 def test_damaged_results(small_run, tmp_path):
@@ -256,8 +281,8 @@ VERDICT = {
     "conclusion": "near_optimal", "cost_kind": "expected", "lower_bound": 98e6, "lower_bound_kind": "bound",
     "upper_bound": 98.5e6, "upper_bound_note": None, "upper_bound_assumes": [], "gap_percent": 0.51,
     "sample": {"mean": 98.2e6, "std": 1e6, "passes": 100, "first_iteration": 2, "ci_95": 2e5},
-    "bound_position": "within", "likely_gap_percent": 0.4, "bound_move_percent": 0.01,
-    "bound_move_iterations": 10,
+    "policy_gap_percent": None, "bound_position": "within", "likely_gap_percent": 0.4,
+    "bound_move_percent": 0.01, "bound_move_iterations": 10,
     "violation_share": 0.3, "next_step": "check_case", "next_iterations": None,
 }  # fmt: skip
 
@@ -265,14 +290,22 @@ VERDICT = {
 @pytest.mark.parametrize(
     ("changes", "head", "line"),
     [
-        ({}, "The policy is nearly optimal", "at most 0.51 % from the optimum"),
-        ({"conclusion": "optimal", "gap_percent": 0.0}, "The policy is optimal", "at most 0 % from"),
-        ({"conclusion": "settled", "gap_percent": 3.0}, "The policy is at most 3 % from", "violations"),
-        ({"conclusion": "settled", "gap_percent": -1.0}, "is not proven", "what it assumes does not hold"),
+        (
+            {"next_step": "simulate", "violation_share": 0.0},
+            "<div class='banner good'><p class='head'>The policy is nearly optimal</p>", "the optimum lies"
+        ),
+        (
+            {}, "<div class='banner warn'><p class='head'>The policy is nearly optimal, but violations and",
+            "cobre validate CASE",
+        ),
+        ({}, "The policy is nearly optimal", "The optimum is known to within 0.51 %"),
+        ({"conclusion": "optimal", "gap_percent": 0.0}, "The policy is optimal", "is known to within 0 %"),
+        ({"conclusion": "settled", "gap_percent": 3.0}, "the optimum is known to within 3", "violations"),
+        ({"conclusion": "settled", "gap_percent": -1.0}, "has settled", "what it assumes does not hold"),
         (
             {"conclusion": "unsettled", "gap_percent": None, "upper_bound": None, "next_step": "train_on",
              "next_iterations": 80, "upper_bound_note": "lags"},
-            "Training has not converged", "--resume --iterations 80",
+            "Training has not converged", "--resume --iterations 80</code>",
         ),
     ],
 )  # fmt: skip
@@ -282,6 +315,43 @@ def test_the_verdict(small_run, changes, head, line):
     page = report_page(run)
     assert head in page.top
     assert line in page.top
+
+
+def test_a_simulation_states_how_far_its_policy_is_from_the_optimum(small_run):
+    run = RunData(small_run)
+    cost = run.simulation["cost"]
+    lower = 0.99 * cost["mean_cost"]
+    run.training["verdict"] = VERDICT | {"lower_bound": lower}
+    limit = 100.0 * ((cost["mean_cost"] + cost["ci_95"]) / lower - 1.0)
+    assert (
+        f"costs at most {percent(limit)} more than the optimum, with 95 % confidence" in report_page(run).top
+    )
+    for part, change in (
+        (run.training["verdict"], {"cost_kind": "risk-adjusted"}),
+        (run.training["verdict"], {"lower_bound_kind": "estimate"}),
+        (run.simulation["study"]["source"], {"inflow": "out_of_sample"}),
+        (cost, {"terminal_value": 1.0}),
+    ):
+        saved = dict(part)
+        part.update(change)
+        assert "simulated policy costs" not in report_page(run).top
+        part.update(saved)
+    cost["kind"] = "exact"
+    assert "more than the optimum: all scenarios were simulated" in report_page(run).top
+
+
+def test_a_simulation_of_an_earlier_policy_is_named(small_run, tmp_path):
+    output = shutil.copytree(small_run, tmp_path / "run")
+    assert "not of this policy" not in report_page(RunData(output)).top
+    path = output / "training" / "metadata.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "policy_sha256": "0" * 64}))
+    page = report_page(RunData(output))
+    assert "The simulation is not of this policy" in page.top
+    assert "simulated policy costs" not in page.top
+    assert not cobre.results.load(output).simulates_policy
+    notes = cobre.results.compare(small_run, output).notes
+    assert notes[0] == "the simulation of B is not of the policy that its training left"
 
 
 def test_a_statistical_gap_is_never_shown(small_run):

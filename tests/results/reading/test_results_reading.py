@@ -218,8 +218,9 @@ def test_what_is_not_there_is_named(results, tmp_path):
     with pytest.raises(OutputError, match="cobre simulate CASE --resume"):
         cobre.results.load(tmp_path)
     write_simulation(tmp_path / "case" / "output")
-    with pytest.raises(OutputError, match=r"did you mean .*output"):
-        cobre.results.load(tmp_path / "case")
+    assert cobre.results.load(tmp_path / "case").directory == tmp_path / "case" / "output"
+    with pytest.raises(OutputError, match=r"did you mean .*output\?"):
+        cobre.results.load(tmp_path / "case" / "output" / "simulation")
 
 
 def test_damaged_files_are_named(tmp_path):

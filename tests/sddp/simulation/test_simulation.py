@@ -318,6 +318,27 @@ def test_an_interrupted_simulation_goes_on(example, tmp_path):
         simulate(case, policy, scenarios=300, output=parts, resume=True)
 
 
+def test_a_run_that_is_resumed_goes_on_with_its_simulation(example, tmp_path):
+    case, _ = example
+    study = Study(case)
+    whole = study.run(iterations=5, scenarios=300, output=tmp_path / "whole")
+    parts = tmp_path / "parts"
+    trained = study.train(iterations=5, output=parts)
+    study.simulate(trained, scenarios=300, output=parts, on_progress=lambda progress: True)
+    assert not (parts / "simulation").exists()
+    resumed = study.run(iterations=5, scenarios=300, output=parts, resume=True)
+    assert (resumed.simulation.scenarios_resumed, resumed.simulation.scenarios) == (128, 300)
+    assert identity(resumed.simulation) == identity(whole.simulation)
+    assert file_digests(parts) == file_digests(tmp_path / "whole")
+    # Of another policy nothing is left to go on with.
+    study.simulate(trained, scenarios=400, output=parts, on_progress=lambda progress: True)
+    further = study.run(iterations=6, scenarios=400, output=parts, resume=True)
+    assert (further.simulation.scenarios_resumed, further.simulation.scenarios) == (0, 400)
+    assert [problem.kind for problem in further.simulation.warnings] == ["InterruptedSimulationReplaced"]
+    with pytest.raises(ValidationError, match="resume must be True, False or 'auto', not 'yes'"):
+        study.simulate(trained, resume="yes")
+
+
 def test_a_killed_simulation_goes_on(example, tmp_path):
     case, policy = example
     simulate(case, policy, scenarios=300, output=tmp_path / "whole")
