@@ -189,6 +189,7 @@ def main(descriptor: int) -> None:
     _channel = channel = Channel(socket.socket(fileno=descriptor), lambda: os._exit(_EXIT_ORPHANED))
     while not _carry_out(channel, *channel.next_task()):
         gc.collect()  # what the task has left behind: communicators, arrays, errors with their frames
+        gc.freeze()  # what is left stays, above all loaded kernels: later collections need not look at it
 
 
 def _carry_out(channel: Channel, task: Task, descriptors: list[int]) -> bool:

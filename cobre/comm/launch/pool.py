@@ -170,7 +170,7 @@ class RankPool:
             Kind ``PoolInUse`` during another call, ``PoolClosed`` after :meth:`close`, also when that was
             called meanwhile, and ``IncompatibleSettings`` in a forked child.
         """
-        self._require_usable()
+        self.require_usable()
         name = f"{type(self).__name__}.run"
         check_arguments(name, timeout_s=timeout_s)
         call = make_call(function, tuple(args), dict(kwargs or {}), name)
@@ -178,6 +178,25 @@ class RankPool:
             self._make_ready()
             with make_transport(self._backend, self.ranks) as transport:
                 return self._carry_out(call, transport, timeout_s, on_progress)
+
+    def require_usable(self) -> None:
+        """Refuse a closed pool, and that of another process.
+
+        Raises
+        ------
+        CobreError
+            Kind ``PoolClosed`` or ``IncompatibleSettings``.
+        """
+        here, home = os.getpid(), self._members.pid
+        if here != home:
+            raise CobreError(
+                "IncompatibleSettings",
+                f"the pool belongs to process {home}; this is process {here}, a fork of it",
+                {"setting": "pool", "value": home},
+                "make a pool in each process that needs one",
+            )
+        if self.closed:
+            raise CobreError("PoolClosed", "the pool has been closed", {}, "make a new one")
 
     def close(self) -> None:
         """End all processes; a call under way fails. Harmless when called again."""
@@ -189,7 +208,7 @@ class RankPool:
             self._busy.release()
 
     def __enter__(self) -> Self:
-        self._require_usable()
+        self.require_usable()
         return self
 
     def __exit__(
@@ -203,18 +222,6 @@ class RankPool:
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"alive={self.alive}"
         return f"{type(self).__name__}(ranks={self.ranks}, backend={self.backend!r}, {state})"
-
-    def _require_usable(self) -> None:
-        here, home = os.getpid(), self._members.pid
-        if here != home:
-            raise CobreError(
-                "IncompatibleSettings",
-                f"the pool belongs to process {home}; this is process {here}, a fork of it",
-                {"setting": "pool", "value": home},
-                "make a pool in each process that needs one",
-            )
-        if self.closed:
-            raise CobreError("PoolClosed", "the pool has been closed", {}, "make a new one")
 
     @contextlib.contextmanager
     def _one_call(self) -> Iterator[None]:
@@ -255,7 +262,7 @@ class RankPool:
     ) -> list[Any]:
         ranks = self._members.present()
         if len(ranks) < self.ranks:  # closed meanwhile
-            self._require_usable()
+            self.require_usable()
         for rank, cpus in zip(ranks, self._members.cpus, strict=True):
             config = transport.config(rank.number)
             task = Task(call.preparation, cpus, transport.backend, config, call.body, last=False)
@@ -269,7 +276,7 @@ class RankPool:
 
     def _raise(self, failure: WorkerError) -> None:
         if self.closed:
-            self._require_usable()
+            self.require_usable()
         log = self.logs(failure.rank)[-_LONGEST_TAIL:]
         if log:
             failure.context["log"] = log
