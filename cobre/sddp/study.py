@@ -5,18 +5,18 @@ Python, the command line and the ranks of a job all train by :meth:`Study.train`
 
 from __future__ import annotations
 
-import datetime
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cobre.case.model import Case
 from cobre.display import html_table
-from cobre.errors import OutputError, Problem, ValidationError
+from cobre.errors import Problem, ValidationError
 from cobre.machine import check_compiler, check_process, check_workers
+from cobre.sddp.outcome import logged, now, placed, written
 from cobre.sddp.ranks.cpus import requested_threads
 from cobre.sddp.ranks.placement import backend_of_one, pool_problems, processes_for, share_of_processors
 
@@ -155,7 +155,7 @@ class Study:
         """
         from cobre.sddp.plan import TrainingArguments, make_plan, plan_together
 
-        began = _now()
+        began = now()
         options = TrainingArguments(
             iterations, seed, output, resume, warm_start, checkpoint_every, keep_checkpoints, force, lp_engine
         )
@@ -172,11 +172,11 @@ class Study:
             from cobre.sddp.ranks.workers import train_on_ranks
 
             plan = make_plan(self._case, options, processes.ranks, processes.threads)
-            with _logged(plan) as finish:
+            with logged(plan) as finish:
                 _call(on_start, plan)
-                result = _placed(plan, train_on_ranks(plan, processes, on_iteration))
+                result = placed(plan, train_on_ranks(plan, processes, on_iteration))
                 _call(on_trained, result)
-                return finish(_write(plan, result, began))
+                return finish(written(plan, result, began))
         from cobre.comm import create_communicator
         from cobre.sddp.ranks.agreement import failing_together
         from cobre.sddp.training import train_together
@@ -186,13 +186,13 @@ class Study:
             plan = plan_together(
                 comm, self._case, options, threads or requested_threads() or share_of_processors(comm)
             )
-            finish = resources.enter_context(_logged(plan if comm.rank == 0 else None))
+            finish = resources.enter_context(logged(plan if comm.rank == 0 else None))
             _call(on_start, plan)
-            result = _placed(plan, train_together(plan, comm, on_iteration))
+            result = placed(plan, train_together(plan, comm, on_iteration))
             _call(on_trained, result)
             with failing_together(comm):
                 if comm.rank == 0:
-                    result = _write(plan, result, began)
+                    result = written(plan, result, began)
             return finish(result)
 
     def simulate(
@@ -290,6 +290,7 @@ class Study:
         output: str | os.PathLike[str] | bool | None = True,
         force: bool = False,
         lp_engine: LpEngine | None = None,
+        on_progress: OnProgress | None = None,
         communicator: Communicator | None = None,
         pool: WorkerPool | None = None,
         **training: Any,
@@ -300,10 +301,12 @@ class Study:
 
         Parameters
         ----------
-        ranks, threads, backend, output, force, lp_engine, communicator
+        ranks, threads, backend, output, force, lp_engine, communicator, pool
             Of both, as for :meth:`train`.
         scenarios
             In place of the case's; simulates even where the case does not ask for it.
+        on_progress
+            As for :meth:`simulate`.
         **training
             Further arguments of :meth:`train`.
         """
@@ -315,14 +318,73 @@ class Study:
             "force": force,
             "lp_engine": lp_engine,
             "communicator": communicator,
+            "pool": pool,
         }
         trained = None
         if self._case.training.enabled:
             trained = self.train(**common, **training)
         simulated = None
         if simulates(self._case, scenarios):
-            simulated = self.simulate(trained, scenarios=scenarios, **common)
+            simulated = self.simulate(trained, scenarios=scenarios, on_progress=on_progress, **common)
         return RunResult(trained, simulated)
+
+    async def train_async(self, **arguments: Any) -> TrainingResult:
+        """Train without blocking the event loop: as :meth:`train`, with the same arguments.
+
+        >>> import asyncio, cobre
+        >>> study = cobre.Study("examples/random-inflow")
+        >>> result = asyncio.run(study.train_async(iterations=20))  # doctest: +SKIP
+
+        It runs in a thread of its own, where compiled code does not hold Python's lock. ``on_start``,
+        ``on_iteration`` and ``on_trained`` are called in the thread of the event loop, and may be coroutine
+        functions; training waits for them. Several studies can run at the same time: each in a pool of its
+        own, or in this process, where they take turns by iterations.
+
+        Raises
+        ------
+        asyncio.CancelledError
+            When it was cancelled, by a timeout too: after the iteration at hand and with a checkpoint, if
+            there is an output directory. It is not raised before training has ended.
+        """
+        from cobre.sddp.asynchronous import call_in_thread
+
+        return await call_in_thread(self.train, arguments, "on_iteration", "on_start", "on_trained")
+
+    async def simulate_async(self, policy: PolicySource = None, **arguments: Any) -> SimulationResult:
+        """Simulate without blocking the event loop: as :meth:`simulate`, with the same arguments.
+
+        It runs as :meth:`train_async` does; when it is cancelled it stops after the scenarios at hand, and
+        can be gone on with if there is an output directory.
+        """
+        from cobre.sddp.asynchronous import call_in_thread
+
+        options = {"policy": policy, **arguments}
+        return await call_in_thread(self.simulate, options, "on_progress", "on_start")
+
+    async def run_async(
+        self, *, scenarios: int | None = None, on_progress: OnProgress | None = None, **arguments: Any
+    ) -> RunResult:
+        """Do what the case asks for without blocking the event loop: as :meth:`run`, with its arguments.
+
+        It runs as :meth:`train_async` and :meth:`simulate_async` do.
+        """
+        common = {"output": True, **{name: arguments.pop(name) for name in _OF_BOTH if name in arguments}}
+        trained = None
+        if self._case.training.enabled:
+            trained = await self.train_async(**common, **arguments)
+        simulated = None
+        if simulates(self._case, scenarios):
+            simulated = await self.simulate_async(
+                trained, scenarios=scenarios, on_progress=on_progress, **common
+            )
+        return RunResult(trained, simulated)
+
+
+_OF_BOTH: Final = (
+    *("ranks", "threads", "backend", "output", "force", "lp_engine"),
+    *("communicator", "pool"),
+)
+"""Arguments of training and of simulation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,63 +478,3 @@ def _check_collaborators(
 def _call(function: Callable[[Any], object] | None, value: Any) -> None:
     if function is not None:
         function(value)
-
-
-@contextmanager
-def _logged(plan: TrainingPlan | None) -> Iterator[Callable[[TrainingResult], TrainingResult]]:
-    """Write the events of a run's beginning and end; give a function that takes the result for the latter."""
-    from cobre.sddp.events import event_log, failed, finished, started
-
-    log = event_log(None if plan is None else plan.output)
-    if plan is not None:
-        log.write([started(plan)])
-
-    def finish(result: TrainingResult) -> TrainingResult:
-        log.write([finished(result)])
-        known = {problem.kind for problem in result.warnings}
-        new = tuple(problem for problem in log.problems() if problem.kind not in known)
-        return replace(result, warnings=(*result.warnings, *new)) if new else result
-
-    try:
-        yield finish
-    except BaseException as error:
-        log.discard()  # a run that ends before its first iteration leaves nothing
-        if log.path is not None and log.path.exists():
-            log.write([failed(error)])
-        raise
-    finally:
-        log.close()
-
-
-def _placed(plan: TrainingPlan, result: TrainingResult) -> TrainingResult:
-    """Return the result with what only this process knows: the study, where it goes, and earlier warnings."""
-    return replace(
-        result,
-        policy=replace(result.policy, study=plan.case),
-        output=plan.output,
-        warnings=(*plan.warnings, *result.warnings),
-    )
-
-
-def _write(plan: TrainingPlan, result: TrainingResult, began: datetime.datetime) -> TrainingResult:
-    """Write the results, unless the output holds a longer run of this study; further exports come last."""
-    from cobre.results import write_stochastic, write_training
-    from cobre.sddp.plan import kept_instead
-
-    if plan.output is None:
-        return result
-    try:
-        kept = kept_instead(plan, result.iterations)
-        if kept is not None:
-            return replace(result, warnings=(*result.warnings, kept))
-        write_training(plan.output, plan.case, result, began, _now(), result.status)
-        if plan.case.exports.stochastic:
-            write_stochastic(plan.output, plan.case.stochastic())
-    except OutputError as error:
-        error.result = result
-        raise
-    return result
-
-
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.timezone.utc)
