@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -112,7 +111,7 @@ def launch(
             if failure is not None:
                 _await_exit(failure, started)
                 raise failure from failure.inner
-            return [pickle.loads(rank.result) for rank in started if rank.result is not None]
+            return [rank.value() for rank in started]
         finally:
             end_processes([rank.process for rank in started])
             for rank in started:

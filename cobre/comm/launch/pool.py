@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import pickle
 import tempfile
 import threading
 import weakref
@@ -118,7 +117,7 @@ class RankPool:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Numbers of the processes that run, by rank."""
+        """Numbers of the processes that run, in the order of ranks."""
         present = [rank.process for rank in self._members.ranks if rank is not None]
         return tuple(process.pid for process in present if process.poll() is None)
 
@@ -170,7 +169,7 @@ class RankPool:
             Kind ``PoolInUse`` during another call, ``PoolClosed`` after :meth:`close`, also when that was
             called meanwhile, and ``IncompatibleSettings`` in a forked child.
         """
-        self.require_usable()
+        self._require_open()
         name = f"{type(self).__name__}.run"
         check_arguments(name, timeout_s=timeout_s)
         call = make_call(function, tuple(args), dict(kwargs or {}), name)
@@ -180,23 +179,16 @@ class RankPool:
                 return self._carry_out(call, transport, timeout_s, on_progress)
 
     def require_usable(self) -> None:
-        """Refuse a closed pool, and that of another process.
+        """Refuse a pool that could not carry out a call now.
 
         Raises
         ------
         CobreError
-            Kind ``PoolClosed`` or ``IncompatibleSettings``.
+            Kind ``PoolInUse``, ``PoolClosed`` or, in a forked child, ``IncompatibleSettings``.
         """
-        here, home = os.getpid(), self._members.pid
-        if here != home:
-            raise CobreError(
-                "IncompatibleSettings",
-                f"the pool belongs to process {home}; this is process {here}, a fork of it",
-                {"setting": "pool", "value": home},
-                "make a pool in each process that needs one",
-            )
-        if self.closed:
-            raise CobreError("PoolClosed", "the pool has been closed", {}, "make a new one")
+        self._require_open()
+        if self._busy.locked():
+            raise _in_use()
 
     def close(self) -> None:
         """End all processes; a call under way fails. Harmless when called again."""
@@ -208,7 +200,7 @@ class RankPool:
             self._busy.release()
 
     def __enter__(self) -> Self:
-        self.require_usable()
+        self._require_open()
         return self
 
     def __exit__(
@@ -223,16 +215,23 @@ class RankPool:
         state = "closed" if self.closed else f"alive={self.alive}"
         return f"{type(self).__name__}(ranks={self.ranks}, backend={self.backend!r}, {state})"
 
+    def _require_open(self) -> None:
+        here, home = os.getpid(), self._members.pid
+        if here != home:
+            raise CobreError(
+                "IncompatibleSettings",
+                f"the pool belongs to process {home}; this is process {here}, a fork of it",
+                {"setting": "pool", "value": home},
+                "make a pool in each process that needs one",
+            )
+        if self.closed:
+            raise CobreError("PoolClosed", "the pool has been closed", {}, "make a new one")
+
     @contextlib.contextmanager
     def _one_call(self) -> Iterator[None]:
         """Refuse a second call meanwhile; afterwards replace what is of no more use."""
         if not self._busy.acquire(blocking=False):
-            raise CobreError(
-                "PoolInUse",
-                "the pool is in use: it carries out one call at a time",
-                {"setting": "pool"},
-                "wait for the other call, or make a pool for each of those that run at the same time",
-            )
+            raise _in_use()
         members = self._members
         try:
             yield
@@ -262,7 +261,7 @@ class RankPool:
     ) -> list[Any]:
         ranks = self._members.present()
         if len(ranks) < self.ranks:  # closed meanwhile
-            self.require_usable()
+            self._require_open()
         for rank, cpus in zip(ranks, self._members.cpus, strict=True):
             config = transport.config(rank.number)
             task = Task(call.preparation, cpus, transport.backend, config, call.body, last=False)
@@ -272,15 +271,24 @@ class RankPool:
         if failure is not None:
             settle(ranks)
             self._raise(failure)
-        return [pickle.loads(rank.result) for rank in ranks if rank.result is not None]
+        return [rank.value() for rank in ranks]
 
     def _raise(self, failure: WorkerError) -> None:
         if self.closed:
-            self.require_usable()
+            self._require_open()
         log = self.logs(failure.rank)[-_LONGEST_TAIL:]
         if log:
             failure.context["log"] = log
         raise failure from failure.inner
+
+
+def _in_use() -> CobreError:
+    return CobreError(
+        "PoolInUse",
+        "the pool is in use: it carries out one call at a time",
+        {"setting": "pool"},
+        "wait for the other call, or make a pool for each of those that run at the same time",
+    )
 
 
 def _nothing() -> None:

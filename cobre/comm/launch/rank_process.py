@@ -96,13 +96,20 @@ class RankProcess:
                 socket.send_fds(self.connection, [TASK], descriptors)
             else:
                 self.connection.sendall(TASK)
-            self.connection.sendall(LENGTH.pack(len(payload)) + payload)
+            self.connection.sendall(LENGTH.pack(len(payload)))
+            self.connection.sendall(payload)
         self.connection.setblocking(False)
 
     @property
     def reported(self) -> bool:
         """Whether it is known how the task ended."""
         return self.result is not None or self.error is not None
+
+    def value(self) -> Any:
+        """Return what the function returned, and keep it no longer; only if there is a result."""
+        result, self.result = self.result, b""
+        assert result is not None
+        return pickle.loads(result)
 
     @property
     def done(self) -> bool:

@@ -69,7 +69,7 @@ def processes_for(
     ------
     CobreError
         Kind ``IncompatibleSettings`` for a backend whose ranks cannot be started from here, and in a process
-        that is a rank itself; ``PoolClosed``.
+        that is a rank itself; ``PoolInUse`` and ``PoolClosed``.
     ValidationError
         When these are too many.
     """

@@ -25,7 +25,8 @@ class WorkerPool(RankPool):
 
     One run at a time; studies that run at the same time need a pool each. A process that fails or is killed
     ends its run with a :class:`~cobre.errors.WorkerError`; another one takes its place for the next run. All
-    end with the ``with`` block or :meth:`close`, and with this process, however that ends.
+    end with the ``with`` block or ``close()``, and with this process, however that ends. ``alive`` is how
+    many run at this moment, ``pids`` their numbers, and ``logs(rank)`` what one has printed.
 
     Parameters
     ----------
