@@ -126,7 +126,8 @@ class Channel:
 
     def _listen(self, on_end: Callable[[], None]) -> None:
         try:
-            while kind := self._read(1):
+            while True:
+                kind = self._read(1)
                 if kind == TASK:
                     (length,) = LENGTH.unpack(self._read(LENGTH.size))
                     payload = self._read(length)

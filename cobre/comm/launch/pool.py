@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from cobre.comm.descriptors import require_descriptors
+from cobre.comm.errors import InitializationFailed
 from cobre.comm.launch import processes
 from cobre.comm.launch.calls import Call, check_arguments, check_not_importing, make_call
 from cobre.comm.launch.launched import Task
@@ -162,7 +163,10 @@ class RankPool:
         ------
         WorkerError
             When a rank raises, ends, or the time is over; describes the first failure. A rank that has ended,
-            or has not come back a second later, is replaced. ``context["log"]`` is the end of its log.
+            or has not come back a second later, is replaced; all are when they could not be joined.
+            ``context["log"]`` is the end of its log.
+        BaseException
+            What ``on_progress`` raises, and Ctrl-C, at once; ranks that are under way then are replaced.
         ValidationError
             When an argument is wrong, or cannot be sent to another process.
         CobreError
@@ -235,8 +239,10 @@ class RankPool:
         members = self._members
         try:
             yield
-        except BaseException:
-            members.drop(members.unfit())
+        except BaseException as error:
+            # Ranks that cannot be joined any more may be of two versions of the package, one installed since.
+            apart = isinstance(error, WorkerError) and isinstance(error.inner, InitializationFailed)
+            members.drop(members.present() if apart else members.unfit())
             with contextlib.suppress(OSError):  # the next call tries again, and reports it
                 members.fill()
             raise

@@ -10,13 +10,15 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import launch_functions
 import pytest
 
 from cobre.comm import BackendNotAvailable
-from cobre.comm.backends import LocalBackend
+from cobre.comm.backends import LocalBackend, ShmTransport
+from cobre.comm.config import NONCE_BYTES
 from cobre.comm.launch import RankPool
 from cobre.errors import CobreError, OutputError, ValidationError, WorkerError
 
@@ -124,6 +126,23 @@ def test_a_rank_that_does_not_notice_a_failure_is_replaced(pair):
     with pytest.raises(WorkerError, match="signal 9"):
         pair.run(launch_functions.add_ranks, args=(launch_functions.DiesWhenRead(),), timeout_s=TIMEOUT_S)
     assert sums(pair) == [1.0] * 2
+
+
+def test_ranks_that_cannot_be_joined_are_all_replaced(pair, monkeypatch):
+    assert sums(pair) == [1.0] * 2
+    pids = pair.pids
+    configuration = ShmTransport.config
+
+    def of_another_job(self, rank):
+        config = configuration(self, rank)
+        return replace(config, nonce=b"x" * NONCE_BYTES) if rank == 1 else config
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ShmTransport, "config", of_another_job)
+        with pytest.raises(WorkerError, match="another job's"):
+            sums(pair)
+    assert sums(pair) == [1.0] * 2
+    assert not set(pair.pids) & set(pids)
 
 
 def test_directory_and_variables(pair, tmp_path, monkeypatch):
