@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cobre.case import load as load_case
     from cobre.errors import CobreError, OutputError, Problem, SolverError, ValidationError, WorkerError
     from cobre.policy.loading import load_policy
-    from cobre.sddp import SimulationResult, Study, TrainingResult, simulate, train
+    from cobre.sddp import SimulationResult, Study, TrainingResult, WorkerPool, simulate, train
 
 __all__ = [
     "CobreError",
@@ -34,6 +34,7 @@ __all__ = [
     "TrainingResult",
     "ValidationError",
     "WorkerError",
+    "WorkerPool",
     "__version__",
     "load_case",
     "load_policy",
@@ -54,6 +55,7 @@ __getattr__, __dir__ = lazy_names(
         "TrainingResult": "cobre.sddp.progress:TrainingResult",
         "ValidationError": "cobre.errors:ValidationError",
         "WorkerError": "cobre.errors:WorkerError",
+        "WorkerPool": "cobre.sddp.ranks.pool:WorkerPool",
         "load_case": "cobre.case:load",
         "load_policy": "cobre.policy.loading:load_policy",
         "results": "cobre.results",

@@ -37,6 +37,7 @@ MODULES = (
     "cobre.results.pages.texts",
     "cobre.sddp.pass_schedule",
     "cobre.sddp.progress",
+    "cobre.sddp.ranks.pool",
     "cobre.sddp.study",
     "cobre.stochastic.entities",
     "cobre.units",

@@ -41,8 +41,8 @@ UPWARDS = {
     ("case/loader.py", "sddp"),
     ("case/model/case.py", "stochastic"),
     ("sddp/costs.py", "results"),
+    ("sddp/outcome.py", "results"),
     ("sddp/simulation/run.py", "results"),
-    ("sddp/study.py", "results"),
 }
 """Imports upwards, (file, package), each for a reason."""
 

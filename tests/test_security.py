@@ -103,7 +103,7 @@ ALLOWED = {
     ("native/jitclass.py", "exec"),
     ("comm/mpi/calls.py", "exec"),
     # Pipes between a launcher and the ranks it has started, both of one user.
-    ("comm/launch/launching.py", "pickle.loads"),
+    ("comm/launch/rank_process.py", "pickle.loads"),
     ("comm/launch/launched.py", "pickle.loads"),
 }
 DANGEROUS = {

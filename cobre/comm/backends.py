@@ -10,7 +10,8 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -277,6 +278,10 @@ class TcpBackend(Backend):
         from cobre.comm.tcp.communicator import TcpCommunicator
 
         return TcpCommunicator(config)
+
+    def with_descriptors(self, config: TcpConfig, descriptors: Sequence[int]) -> TcpConfig:
+        """Return a configuration of rank 0 with the listening socket as it is called here."""
+        return replace(config, listener_fd=descriptors[0])
 
     def join(self, seat: Seat) -> Communicator:
         """Make the communicator of a seat, on the loopback interface."""

@@ -22,7 +22,7 @@ import functools
 import importlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -235,6 +235,21 @@ class Backend(ABC):
     @abstractmethod
     def create(self, config: Any) -> Communicator:
         """Make this rank's communicator; collective over all ranks."""
+
+    def with_descriptors(self, config: Any, descriptors: Sequence[int]) -> Any:
+        """Return a configuration that names the transport's descriptors as they are called in this process.
+
+        A rank that is kept for several jobs gets them by message, so that their numbers are others than where
+        the configuration was made. For backends whose :meth:`Transport.descriptors` are not empty.
+
+        Parameters
+        ----------
+        descriptors
+            In the order of :meth:`Transport.descriptors`; the communicator's to close.
+        """
+        raise NotImplementedError(
+            f"the backend {self.name!r} passes descriptors to its ranks, but defines no with_descriptors"
+        )
 
     def join(self, seat: Seat) -> Communicator:
         """Make the communicator of a seat, for the conformance suite."""

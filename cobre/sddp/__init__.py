@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cobre.policy import Policy
     from cobre.sddp.plan import TrainingPlan
     from cobre.sddp.progress import IterationRecord, TrainingResult
+    from cobre.sddp.ranks.pool import WorkerPool
     from cobre.sddp.simulation.result import SimulationProgress, SimulationResult
     from cobre.sddp.study import RunResult, Study, simulate, train
 
@@ -23,6 +24,7 @@ __all__ = [
     "Study",
     "TrainingPlan",
     "TrainingResult",
+    "WorkerPool",
     "simulate",
     "train",
 ]
@@ -40,6 +42,7 @@ __getattr__, __dir__ = lazy_names(
         "Study": "cobre.sddp.study:Study",
         "TrainingPlan": "cobre.sddp.plan:TrainingPlan",
         "TrainingResult": "cobre.sddp.progress:TrainingResult",
+        "WorkerPool": "cobre.sddp.ranks.pool:WorkerPool",
         "simulate": "cobre.sddp.study:simulate",
         "train": "cobre.sddp.study:train",
     },

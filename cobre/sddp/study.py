@@ -5,27 +5,27 @@ Python, the command line and the ranks of a job all train by :meth:`Study.train`
 
 from __future__ import annotations
 
-import datetime
-import json
 import os
-import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from cobre.case.model import Case
 from cobre.display import html_table
-from cobre.errors import CobreError, OutputError, Problem, ValidationError
-from cobre.machine import check_compiler, check_process, check_workers, usable_cpus
-from cobre.sddp.ranks.cpus import requested_threads, threads_of_ranks
+from cobre.errors import Problem, ValidationError
+from cobre.machine import check_compiler, check_process, check_workers
+from cobre.sddp.outcome import logged, now, placed, written
+from cobre.sddp.ranks.cpus import requested_threads
+from cobre.sddp.ranks.placement import backend_of_one, pool_problems, processes_for, share_of_processors
 
 if TYPE_CHECKING:
     from cobre.comm import Communicator
     from cobre.policy import LpEngine
     from cobre.sddp.plan import TrainingPlan
     from cobre.sddp.progress import IterationRecord, TrainingResult
+    from cobre.sddp.ranks.pool import WorkerPool
     from cobre.sddp.simulation.plan import PolicySource, SimulationPlan
     from cobre.sddp.simulation.result import SimulationProgress, SimulationResult
 
@@ -72,7 +72,7 @@ class Study:
     def train(
         self,
         *,
-        ranks: int = 1,
+        ranks: int | None = None,
         threads: int | None = None,
         backend: str = "auto",
         iterations: int | None = None,
@@ -88,17 +88,19 @@ class Study:
         on_iteration: OnIteration | None = None,
         on_trained: OnTrained | None = None,
         communicator: Communicator | None = None,
+        pool: WorkerPool | None = None,
     ) -> TrainingResult:
         """Train a policy by SDDP, and write it; the same bytes for any number of ranks and threads.
 
         With one rank training runs in this process, as a rank of the job that it was launched in, if any.
-        With several it runs in new processes, which end with this call; a script needs
-        ``if __name__ == "__main__":`` around it only where it defines things that the case holds.
+        With several it runs in new processes, which end with this call, or in those of a pool; a script needs
+        ``if __name__ == "__main__":`` around it only where it defines things that the case holds. The first
+        Ctrl-C stops other processes after the iteration at hand, with a checkpoint, the second at once.
 
         Parameters
         ----------
         ranks
-            Processes to start.
+            Processes to start; 1 unless given.
         threads
             Threads of each; by default ``COBRE_NUM_THREADS``, else ``SLURM_CPUS_PER_TASK``, else processors ÷
             ranks for several ranks of a machine and 1 for one.
@@ -136,6 +138,8 @@ class Study:
             Called with the result before it is written.
         communicator
             To train on, in place of one for ``backend``; it stays open.
+        pool
+            Processes to train on that are there already; they have their own ranks, threads and backend.
 
         Raises
         ------
@@ -151,7 +155,7 @@ class Study:
         """
         from cobre.sddp.plan import TrainingArguments, make_plan, plan_together
 
-        began = _now()
+        began = now()
         options = TrainingArguments(
             iterations, seed, output, resume, warm_start, checkpoint_every, keep_checkpoints, force, lp_engine
         )
@@ -160,22 +164,19 @@ class Study:
         check_process(threads or 1)
         check_compiler()
         _check_enabled(self._case)
-        _check_collaborators(
-            communicator, ranks, on_start=on_start, on_iteration=on_iteration, on_trained=on_trained
-        )
-        if ranks > 1 and backend != "local":
-            from cobre.sddp.ranks.workers import check_backend, train_on_ranks
+        problems = [] if pool is None else pool_problems(pool, communicator, ranks, threads, backend)
+        callbacks = {"on_start": on_start, "on_iteration": on_iteration, "on_trained": on_trained}
+        _check_collaborators(problems, communicator, ranks, callbacks)
+        processes = processes_for(ranks, threads, backend, pool)
+        if processes is not None:
+            from cobre.sddp.ranks.workers import train_on_ranks
 
-            backend = check_backend(backend)
-            refuse_nested_job(ranks)
-            threads = threads or threads_of_ranks(ranks)
-            check_workers(ranks, threads)
-            plan = make_plan(self._case, options, ranks, threads)
-            with _logged(plan) as finish:
+            plan = make_plan(self._case, options, processes.ranks, processes.threads)
+            with logged(plan) as finish:
                 _call(on_start, plan)
-                result = _placed(plan, train_on_ranks(plan, backend=backend, on_iteration=on_iteration))
+                result = placed(plan, train_on_ranks(plan, processes, on_iteration))
                 _call(on_trained, result)
-                return finish(_write(plan, result, began))
+                return finish(written(plan, result, began))
         from cobre.comm import create_communicator
         from cobre.sddp.ranks.agreement import failing_together
         from cobre.sddp.training import train_together
@@ -185,13 +186,13 @@ class Study:
             plan = plan_together(
                 comm, self._case, options, threads or requested_threads() or share_of_processors(comm)
             )
-            finish = resources.enter_context(_logged(plan if comm.rank == 0 else None))
+            finish = resources.enter_context(logged(plan if comm.rank == 0 else None))
             _call(on_start, plan)
-            result = _placed(plan, train_together(plan, comm, on_iteration))
+            result = placed(plan, train_together(plan, comm, on_iteration))
             _call(on_trained, result)
             with failing_together(comm):
                 if comm.rank == 0:
-                    result = _write(plan, result, began)
+                    result = written(plan, result, began)
             return finish(result)
 
     def simulate(
@@ -199,7 +200,7 @@ class Study:
         policy: PolicySource = None,
         *,
         scenarios: int | None = None,
-        ranks: int = 1,
+        ranks: int | None = None,
         threads: int | None = None,
         backend: str = "auto",
         seed: int | None = None,
@@ -210,6 +211,7 @@ class Study:
         on_start: Callable[[SimulationPlan], object] | None = None,
         on_progress: OnProgress | None = None,
         communicator: Communicator | None = None,
+        pool: WorkerPool | None = None,
     ) -> SimulationResult:
         """Operate the system under a policy in many scenarios; the same bytes for any ranks and threads.
 
@@ -224,7 +226,7 @@ class Study:
             the one in ``output``.
         scenarios
             So many sampled ones, in place of ``simulation.selection`` of the case.
-        ranks, threads, backend, communicator
+        ranks, threads, backend, communicator, pool
             As for :meth:`train`.
         seed
             By which scenarios draw openings and fresh noise, in place of the case's; the tree of openings
@@ -265,11 +267,13 @@ class Study:
         check_workers(ranks, threads)
         check_process(threads or 1)
         check_compiler()
-        _check_collaborators(communicator, ranks, on_start=on_start, on_progress=on_progress)
+        problems = [] if pool is None else pool_problems(pool, communicator, ranks, threads, backend)
+        callbacks = {"on_start": on_start, "on_progress": on_progress}
+        _check_collaborators(problems, communicator, ranks, callbacks)
         return simulate_case(
             self._case,
             options,
-            ranks=ranks,
+            processes_for(ranks, threads, backend, pool),
             threads=threads,
             backend=backend,
             on_start=on_start,
@@ -280,14 +284,16 @@ class Study:
     def run(
         self,
         *,
-        ranks: int = 1,
+        ranks: int | None = None,
         threads: int | None = None,
         backend: str = "auto",
         scenarios: int | None = None,
         output: str | os.PathLike[str] | bool | None = True,
         force: bool = False,
         lp_engine: LpEngine | None = None,
+        on_progress: OnProgress | None = None,
         communicator: Communicator | None = None,
+        pool: WorkerPool | None = None,
         **training: Any,
     ) -> RunResult:
         """Do what the case asks for: train a policy and, where ``simulation.enabled`` is true, simulate it.
@@ -296,10 +302,12 @@ class Study:
 
         Parameters
         ----------
-        ranks, threads, backend, output, force, lp_engine, communicator
+        ranks, threads, backend, output, force, lp_engine, communicator, pool
             Of both, as for :meth:`train`.
         scenarios
             In place of the case's; simulates even where the case does not ask for it.
+        on_progress
+            As for :meth:`simulate`.
         **training
             Further arguments of :meth:`train`. With ``resume`` the simulation is gone on with, too, where one
             of this policy was interrupted.
@@ -312,15 +320,76 @@ class Study:
             "force": force,
             "lp_engine": lp_engine,
             "communicator": communicator,
+            "pool": pool,
         }
         trained = None
         if self._case.training.enabled:
             trained = self.train(**common, **training)
         simulated = None
         if simulates(self._case, scenarios):
-            again: Literal["auto", False] = "auto" if training.get("resume") else False
-            simulated = self.simulate(trained, scenarios=scenarios, resume=again, **common)
+            common["resume"] = "auto" if training.get("resume") else False
+            simulated = self.simulate(trained, scenarios=scenarios, on_progress=on_progress, **common)
         return RunResult(trained, simulated)
+
+    async def train_async(self, **arguments: Any) -> TrainingResult:
+        """Train without blocking the event loop: as :meth:`train`, with the same arguments.
+
+        >>> import asyncio, cobre
+        >>> study = cobre.Study("examples/random-inflow")
+        >>> result = asyncio.run(study.train_async(iterations=20))  # doctest: +SKIP
+
+        It runs in a thread of its own, where compiled code does not hold Python's lock. ``on_start``,
+        ``on_iteration`` and ``on_trained`` are called in the thread of the event loop, and may be coroutine
+        functions; training waits for them. Several studies can run at the same time: each in a pool of its
+        own, or in this process, where they take turns by iterations.
+
+        Raises
+        ------
+        asyncio.CancelledError
+            When it was cancelled, by a timeout too: after the iteration at hand and with a checkpoint, if
+            there is an output directory. It is not raised before training has ended.
+        """
+        from cobre.sddp.asynchronous import call_in_thread
+
+        return await call_in_thread(self.train, arguments, "on_iteration", "on_start", "on_trained")
+
+    async def simulate_async(self, policy: PolicySource = None, **arguments: Any) -> SimulationResult:
+        """Simulate without blocking the event loop: as :meth:`simulate`, with the same arguments.
+
+        It runs as :meth:`train_async` does; when it is cancelled it stops after the scenarios at hand, and
+        can be gone on with if there is an output directory.
+        """
+        from cobre.sddp.asynchronous import call_in_thread
+
+        options = {"policy": policy, **arguments}
+        return await call_in_thread(self.simulate, options, "on_progress", "on_start")
+
+    async def run_async(
+        self, *, scenarios: int | None = None, on_progress: OnProgress | None = None, **arguments: Any
+    ) -> RunResult:
+        """Do what the case asks for without blocking the event loop: as :meth:`run`, with its arguments.
+
+        It runs as :meth:`train_async` and :meth:`simulate_async` do.
+        """
+        common: dict[str, Any] = {"output": True}
+        common |= {name: arguments.pop(name) for name in _OF_BOTH if name in arguments}
+        trained = None
+        if self._case.training.enabled:
+            trained = await self.train_async(**common, **arguments)
+        simulated = None
+        if simulates(self._case, scenarios):
+            common["resume"] = "auto" if arguments.get("resume") else False
+            simulated = await self.simulate_async(
+                trained, scenarios=scenarios, on_progress=on_progress, **common
+            )
+        return RunResult(trained, simulated)
+
+
+_OF_BOTH: Final = (
+    *("ranks", "threads", "backend", "output", "force", "lp_engine"),
+    *("communicator", "pool"),
+)
+"""Arguments of training and of simulation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,9 +461,11 @@ def _check_enabled(case: Case) -> None:
         raise ValidationError([problem], source="config.json")
 
 
-def _check_collaborators(communicator: Any, ranks: int, **callbacks: Any) -> None:
-    """Refuse what would be noticed only once training is under way, or not at all."""
-    problems = [
+def _check_collaborators(
+    problems: list[Problem], communicator: Any, ranks: int | None, callbacks: Mapping[str, Any]
+) -> None:
+    """Refuse what would be noticed only once training is under way, or not at all, and these problems."""
+    problems += [
         Problem("InvalidValue", f"{name} must be a function, not {value!r:.80}", {"field": name})
         for name, value in callbacks.items()
         if value is not None and not callable(value)
@@ -402,7 +473,7 @@ def _check_collaborators(communicator: Any, ranks: int, **callbacks: Any) -> Non
     if communicator is not None and not (hasattr(communicator, "rank") and hasattr(communicator, "size")):
         text = f"communicator must be what cobre.comm.create_communicator returns, not {communicator!r:.80}"
         problems.append(Problem("InvalidValue", text, {"field": "communicator"}))
-    elif communicator is not None and ranks > 1:
+    elif communicator is not None and (ranks or 1) > 1:
         text = f"communicator and ranks={ranks} exclude each other: it has its own number of ranks"
         problems.append(Problem("InvalidValue", text, {"field": "communicator"}, "leave ranks out"))
     if problems:
@@ -412,105 +483,3 @@ def _check_collaborators(communicator: Any, ranks: int, **callbacks: Any) -> Non
 def _call(function: Callable[[Any], object] | None, value: Any) -> None:
     if function is not None:
         function(value)
-
-
-@contextmanager
-def _logged(plan: TrainingPlan | None) -> Iterator[Callable[[TrainingResult], TrainingResult]]:
-    """Write the events of a run's beginning and end; give a function that takes the result for the latter."""
-    from cobre.sddp.events import event_log, failed, finished, started
-
-    log = event_log(None if plan is None else plan.output)
-    if plan is not None:
-        log.write([started(plan)])
-
-    def finish(result: TrainingResult) -> TrainingResult:
-        log.write([finished(result)])
-        known = {problem.kind for problem in result.warnings}
-        new = tuple(problem for problem in log.problems() if problem.kind not in known)
-        return replace(result, warnings=(*result.warnings, *new)) if new else result
-
-    try:
-        yield finish
-    except BaseException as error:
-        log.discard()  # a run that ends before its first iteration leaves nothing
-        if log.path is not None and log.path.exists():
-            log.write([failed(error)])
-        raise
-    finally:
-        log.close()
-
-
-def _placed(plan: TrainingPlan, result: TrainingResult) -> TrainingResult:
-    """Return the result with what only this process knows: the study, where it goes, and earlier warnings."""
-    return replace(
-        result,
-        policy=replace(result.policy, study=plan.case),
-        output=plan.output,
-        warnings=(*plan.warnings, *result.warnings),
-    )
-
-
-def _write(plan: TrainingPlan, result: TrainingResult, began: datetime.datetime) -> TrainingResult:
-    """Write the results, unless the output holds a longer run of this study; further exports come last."""
-    from cobre.results import write_stochastic, write_training
-    from cobre.sddp.plan import kept_instead
-
-    if plan.output is None:
-        return result
-    try:
-        kept = kept_instead(plan, result.iterations)
-        if kept is not None:
-            return replace(result, warnings=(*result.warnings, kept))
-        write_training(plan.output, plan.case, result, began, _now(), result.status)
-        if plan.case.exports.stochastic:
-            write_stochastic(plan.output, plan.case.stochastic())
-    except OutputError as error:
-        error.result = result
-        raise
-    return result
-
-
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.timezone.utc)
-
-
-def share_of_processors(comm: Communicator) -> int:
-    """Return this rank's part of the processors that it shares with other ranks of its host; 1 alone."""
-    from cobre.sddp.ranks.agreement import gather_texts
-
-    if comm.size == 1:
-        return 1
-    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(usable_cpus()))
-    place = json.dumps([socket.gethostname(), cpus])
-    return max(1, len(cpus) // gather_texts(comm, place).count(place))
-
-
-def backend_of_one(backend: str) -> str:
-    """A single rank that no launcher has configured needs no communication (API-01)."""
-    from cobre.comm import MissingConfiguration, explain_selection
-    from cobre.comm.registry import find_backend
-
-    if backend == "auto" or not isinstance(explain_selection(backend).error, MissingConfiguration):
-        return backend
-    return "local" if find_backend(backend).membership(os.environ) is None else backend
-
-
-def refuse_nested_job(ranks: int) -> None:
-    """Refuse to start ranks from a process that is a rank itself: each would start a whole job.
-
-    Raises
-    ------
-    CobreError
-        Kind ``IncompatibleSettings``.
-    """
-    from cobre.comm import explain_selection
-
-    selection = explain_selection("auto")
-    if selection.backend != "local" or selection.error is not None:
-        raise CobreError(
-            "IncompatibleSettings",
-            f"{ranks} ranks were asked for in a process that is itself a rank of another job "
-            f"({'; '.join(selection.reasons)})",
-            {"setting": "ranks", "value": ranks},
-            "leave the number of ranks to the launcher, or start one process without it",
-        )

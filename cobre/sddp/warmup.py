@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ from cobre.case.model.horizon import chain_graph
 from cobre.case.model.uniform import constant_production, scenarios, stage_data
 from cobre.comm import Communicator, create_communicator
 from cobre.comm.launch import launch
-from cobre.comm.registry import find_backend
+from cobre.comm.registry import find_backend, make_transport
 from cobre.native import cache_directory, kernel_cache_stats
 from cobre.sddp.entry import entry_of
 from cobre.sddp.study import simulate, train
@@ -79,6 +80,18 @@ def warm_kernels(backend: str = "local") -> WarmupReport:
         with create_communicator(backend) as comm:
             hits, misses = _train_tiny_study(comm)
     return WarmupReport(cache_directory(), hits, misses, time.perf_counter() - began)
+
+
+def train_tiny_study_alone(backend: str) -> None:
+    """Load the kernels of training and simulation, or compile them, into this process as the only rank."""
+    described = find_backend(backend)
+    with make_transport(backend, 1) as transport:
+        config = transport.config(0)
+        descriptors = [os.dup(descriptor) for descriptor in transport.descriptors(0)]
+        if descriptors:
+            config = described.with_descriptors(config, descriptors)
+        with create_communicator(backend, config) as comm:
+            _train_tiny_study(comm)
 
 
 def _train_tiny_study(comm: Communicator) -> tuple[int, int]:

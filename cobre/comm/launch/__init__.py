@@ -3,5 +3,6 @@
 from cobre.comm.launch.command import run_command
 from cobre.comm.launch.launched import ask, progress
 from cobre.comm.launch.launching import launch
+from cobre.comm.launch.pool import RankPool
 
-__all__ = ["ask", "launch", "progress", "run_command"]
+__all__ = ["RankPool", "ask", "launch", "progress", "run_command"]

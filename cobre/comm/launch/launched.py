@@ -1,8 +1,9 @@
-"""A rank started by :func:`cobre.comm.launch.launching.launch`: what runs in the child process.
+"""A rank started from Python (:mod:`cobre.comm.launch.rank_process`): what runs in the child process.
 
-The parent sends one message (how to set up, the communicator's configuration, what to run), the child answers
-with messages of progress and one last message, its result or its error. A message is a pickled tuple after
-its length, 8 bytes little endian. A question is a message of progress that the parent answers with one byte.
+The parent gives it tasks, as a rule to make a communicator and call a function with it. The child answers
+each with messages of progress and one last message, its result or its error. A message is a pickled tuple
+after its length, 8 bytes little endian. A question is a message of progress that the parent answers with one
+byte; a task comes behind another byte, also with its length, and the descriptors that its communicator needs.
 When the parent dies, the child ends at once: the system kills it
 (:func:`~cobre.comm.launch.processes.bind_to_parent`) and, where that cannot be asked for, it sees that the
 pipe has ended or that it has another parent.
@@ -11,6 +12,7 @@ pipe has ended or that it has another parent.
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import pickle
 import queue
@@ -22,7 +24,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing import spawn
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from cobre.comm.contract import Communicator
 
 PROGRESS: Final = "progress"
 QUESTION: Final = "question"
@@ -31,11 +36,14 @@ ERROR: Final = "error"
 LENGTH: Final = struct.Struct("<Q")
 NO: Final = b"\0"
 YES: Final = b"\1"
+TASK: Final = b"\2"
 
 _EXIT_FAILED: Final = 1
 _EXIT_ORPHANED: Final = 3
 _CHUNK: Final = 1 << 20
 _LOOK_AGAIN_S: Final = 1.0
+_MOST_DESCRIPTORS: Final = 16
+_CLOSE_ON_EXEC: Final = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 preparing = False
 """Whether this process is a rank that still imports the main module of its parent."""
@@ -44,8 +52,8 @@ _channel: Channel | None = None
 
 
 @dataclass(frozen=True)
-class Setup:
-    """The parent's message.
+class Task:
+    """What the parent asks for.
 
     Attributes
     ----------
@@ -54,31 +62,45 @@ class Setup:
     cpus
         The CPUs to run on, or ``None`` for all.
     backend, config
-        The communicator's backend and configuration.
+        The communicator's backend and configuration; without a backend the function gets no communicator.
     body
         Pickled function, positional and keyword arguments; may need the main module to be read.
+    last
+        Whether the process ends with it.
     """
 
     preparation: dict[str, Any]
     cpus: tuple[int, ...] | None
-    backend: str
+    backend: str | None
     config: Any
     body: bytes
+    last: bool
 
 
 class Channel:
-    """The child's end of the pipe."""
+    """The child's end of the pipe.
 
-    def __init__(self, connection: socket.socket) -> None:
+    Parameters
+    ----------
+    connection
+        The socket.
+    on_end
+        Called, by another thread, when the parent is gone.
+    """
+
+    def __init__(self, connection: socket.socket, on_end: Callable[[], None]) -> None:
         self._connection = connection
         self._pid, self._parent = os.getpid(), os.getppid()
         self._lock = threading.Lock()
         self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[tuple[bytes, list[int]]] = queue.SimpleQueue()
+        self._descriptors: list[int] = []
+        threading.Thread(target=self._listen, args=(on_end,), name="cobre-parent", daemon=True).start()
 
-    def receive(self) -> Any:
-        """Return the parent's next message."""
-        (length,) = LENGTH.unpack(self._read(LENGTH.size))
-        return pickle.loads(self._read(length))
+    def next_task(self) -> tuple[Task, list[int]]:
+        """Wait for the parent's next task; its descriptors are the caller's to close."""
+        payload, descriptors = self._tasks.get()
+        return pickle.loads(payload), descriptors
 
     def send(self, kind: str, *content: Any) -> None:
         """Send a message; raise whatever pickling raises before anything is sent."""
@@ -86,20 +108,6 @@ class Channel:
         with self._lock:
             self._connection.sendall(LENGTH.pack(len(payload)))
             self._connection.sendall(payload)
-
-    def watch(self, on_end: Callable[[], None]) -> None:
-        """Take the parent's answers, and call a function when it is gone."""
-
-        def wait() -> None:
-            try:
-                while answer := self._connection.recv(1):
-                    self._answers.put(answer != NO)
-            except OSError as error:
-                if error.errno == errno.EBADF:
-                    return  # this process itself is ending
-            on_end()  # also after a reset: the parent has died with messages of ours unread
-
-        threading.Thread(target=wait, name="cobre-parent", daemon=True).start()
 
     def ask(self, *content: Any) -> bool:
         """Send a question and wait for the answer while the parent lives; one at a time."""
@@ -116,12 +124,35 @@ class Channel:
         """Whether this process is the rank itself and no fork of it."""
         return os.getpid() == self._pid
 
+    def _listen(self, on_end: Callable[[], None]) -> None:
+        try:
+            while True:
+                kind = self._read(1)
+                if kind == TASK:
+                    (length,) = LENGTH.unpack(self._read(LENGTH.size))
+                    payload = self._read(length)
+                    self._tasks.put((payload, self._descriptors))
+                    self._descriptors = []
+                else:
+                    self._answers.put(kind != NO)
+        except OSError as error:
+            if error.errno == errno.EBADF:
+                return  # this process itself is ending
+        except EOFError:
+            pass
+        on_end()  # also after a reset: the parent has died with messages of ours unread
+
     def _read(self, count: int) -> bytes:
+        """Return exactly so many bytes; never reads beyond a message, with which its descriptors come."""
         buffer = bytearray()
         while len(buffer) < count:
-            part = self._connection.recv(min(_CHUNK, count - len(buffer)))
+            wanted = min(_CHUNK, count - len(buffer))
+            part, descriptors, _, _ = socket.recv_fds(
+                self._connection, wanted, _MOST_DESCRIPTORS, _CLOSE_ON_EXEC
+            )
+            self._descriptors += descriptors
             if not part:
-                os._exit(_EXIT_ORPHANED)
+                raise EOFError
             buffer += part
         return bytes(buffer)
 
@@ -154,43 +185,69 @@ def ask(item: Any) -> bool:
 
 
 def main(descriptor: int) -> None:
-    """Run one rank to its end; ``descriptor`` is its end of the pipe."""
+    """Carry out the parent's tasks, the last of which ends this process; ``descriptor`` is the pipe's."""
     global _channel
-    _channel = channel = Channel(socket.socket(fileno=descriptor))
-    setup: Setup = channel.receive()
-    channel.watch(lambda: os._exit(_EXIT_ORPHANED))
-    with ExitStack() as resources:
-        try:
-            if setup.cpus is not None:
-                os.sched_setaffinity(0, setup.cpus)
-            _prepare(setup.preparation)
-            channel.send(RESULT, _run(setup, resources))
-        except BaseException as error:  # sent to the parent, which raises it there
-            # The communicator is still open, so that the parent receives the cause before its consequences.
-            _report(channel, error)
+    _channel = channel = Channel(socket.socket(fileno=descriptor), lambda: os._exit(_EXIT_ORPHANED))
+    while not _carry_out(channel, *channel.next_task()):
+        gc.collect()  # what the task has left behind: communicators, arrays, errors with their frames
+        gc.freeze()  # what is left stays, above all loaded kernels: later collections need not look at it
+
+
+def _carry_out(channel: Channel, task: Task, descriptors: list[int]) -> bool:
+    """Carry out a task and report how it ended; return whether it was the last."""
+    try:
+        with ExitStack() as resources:
+            try:
+                if task.cpus is not None:
+                    os.sched_setaffinity(0, task.cpus)
+                channel.send(RESULT, _run(task, descriptors, resources))
+            except BaseException as error:  # sent to the parent, which raises it there
+                # The communicator is still open: the parent receives the cause before its consequences.
+                _report(channel, error)
+                raise
+    except BaseException as error:
+        if task.last:
             raise SystemExit(_EXIT_FAILED) from error
+    return task.last
 
 
 def _prepare(preparation: dict[str, Any]) -> None:
     """Import the parent's main module, where the function may be defined."""
     global preparing
     preparing = True
-    spawn.prepare(preparation)
-    preparing = False
+    try:
+        spawn.prepare(preparation)
+    finally:
+        preparing = False
 
 
-def _run(setup: Setup, resources: ExitStack) -> bytes:
-    from cobre.comm.selection import create_communicator
-
-    function, arguments, keywords = pickle.loads(setup.body)
-    communicator = resources.enter_context(create_communicator(setup.backend, setup.config))
-    result = function(communicator, *arguments, **keywords)
+def _run(task: Task, descriptors: list[int], resources: ExitStack) -> bytes:
+    try:
+        _prepare(task.preparation)
+        function, arguments, keywords = pickle.loads(task.body)
+    except BaseException:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        raise
+    if task.backend is not None:
+        communicator = _communicator(task.backend, task.config, descriptors)
+        arguments = (resources.enter_context(communicator), *arguments)
+    result = function(*arguments, **keywords)
     try:
         pickled = pickle.dumps(result)
     except Exception as error:  # pickling runs the object's own code, which may raise anything
         raise TypeError(f"the result, a {type(result).__name__}, cannot be sent: {error}") from error
     resources.close()
     return pickled
+
+
+def _communicator(backend: str, config: Any, descriptors: list[int]) -> Communicator:
+    from cobre.comm.registry import find_backend
+    from cobre.comm.selection import create_communicator
+
+    if descriptors:
+        config = find_backend(backend).with_descriptors(config, descriptors)
+    return create_communicator(backend, config)
 
 
 def _report(channel: Channel, error: BaseException) -> None:

@@ -7,14 +7,17 @@ import ctypes
 import functools
 import itertools
 import os
+import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from cobre.comm.registry import variable_prefixes
 
@@ -41,6 +44,8 @@ _ORPHANS_PROGRAM: Final = Path(__file__).with_name("orphans.py")
 _launches: Final = itertools.count()
 _PR_SET_PDEATHSIG: Final = 1
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
+
+T = TypeVar("T")
 
 
 def start_time(pid: int) -> int | None:
@@ -131,6 +136,49 @@ def bind_to_parent(parent: int, number: int, cpus: Sequence[int] | None = None) 
             os._exit(128 + number)
         if cpus is not None:
             os.sched_setaffinity(0, cpus)
+
+
+class _LastingThread:
+    """A thread that lives as long as this process, and calls one function after the other."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] | None = None
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Call a function there, and return what it returns or raise what it raises."""
+        with self._lock:
+            if self._calls is None:
+                self._calls = queue.SimpleQueue()
+                threading.Thread(
+                    target=self._work, args=(self._calls,), name="cobre-pool", daemon=True
+                ).start()
+        future: Future[T] = Future()
+        self._calls.put((future, function))
+        return future.result()
+
+    @staticmethod
+    def _work(calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]]) -> None:
+        while True:
+            future, function = calls.get()
+            try:
+                future.set_result(function())
+            except BaseException as error:
+                future.set_exception(error)
+            del future, function
+
+
+lasting_thread = _LastingThread()
+"""Starts processes that shall outlive the thread that asks for them; :func:`bind_to_parent` says why."""
+
+
+def _forget_thread() -> None:
+    """In a forked child, which has none of its parent's threads."""
+    global lasting_thread
+    lasting_thread = _LastingThread()
+
+
+os.register_at_fork(after_in_child=_forget_thread)
 
 
 @contextlib.contextmanager

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.case.model import Case
 from cobre.comm import Communicator
+from cobre.sddp.ranks.placement import Processes, backend_of_one, share_of_processors
 from cobre.sddp.simulation.plan import (
     SimulationArguments,
     SimulationPlan,
     make_simulation_plan,
     plan_simulation_together,
 )
-from cobre.sddp.simulation.result import SimulationProgress, SimulationResult
+from cobre.sddp.simulation.result import SimulationResult
 
 if TYPE_CHECKING:
     from cobre.lp import StageTemplate, StateLayout
@@ -32,27 +33,22 @@ OnStart = Callable[[SimulationPlan], object]
 def simulate_case(
     case: Case,
     options: SimulationArguments,
+    processes: Processes | None,
     *,
-    ranks: int,
     threads: int | None,
     backend: str,
     on_start: OnStart | None,
     on_progress: OnProgress | None,
     communicator: Communicator | None,
 ) -> SimulationResult:
-    """Carry out :meth:`cobre.Study.simulate`; arguments but their combination are checked."""
-    from cobre.sddp.ranks.cpus import requested_threads, threads_of_ranks
-    from cobre.sddp.study import backend_of_one, refuse_nested_job, share_of_processors
+    """Carry out :meth:`cobre.Study.simulate`, whose arguments are checked, there or in this process."""
+    from cobre.sddp.ranks.cpus import requested_threads
 
-    if ranks > 1 and backend != "local":
-        from cobre.sddp.ranks.workers import check_backend
-
-        backend = check_backend(backend)
-        refuse_nested_job(ranks)
-        plan = make_simulation_plan(case, options, ranks, threads or threads_of_ranks(ranks))
+    if processes is not None:
+        plan = make_simulation_plan(case, options, processes.ranks, processes.threads)
         if on_start is not None:
             on_start(plan)
-        return _simulate_on_ranks(plan, backend, on_progress)
+        return _simulate_on_ranks(plan, processes, on_progress)
     from cobre.comm import create_communicator
 
     with ExitStack() as resources:
@@ -106,43 +102,22 @@ class _Writer:
 
 
 def _simulate_on_ranks(
-    plan: SimulationPlan, backend: str, on_progress: OnProgress | None
+    plan: SimulationPlan, processes: Processes, on_progress: OnProgress | None
 ) -> SimulationResult:
-    """Simulate on several new processes, which end with this call; the result is that of rank 0."""
-    from cobre.comm.errors import CollectiveFailed
-    from cobre.comm.launch import launch
-    from cobre.errors import WorkerError
-    from cobre.sddp.ranks.cpus import rank_environment
+    """Simulate in several processes; the result is that of rank 0."""
     from cobre.sddp.ranks.losses import AFTER_A_LOSS_SIMULATING
+    from cobre.sddp.ranks.workers import run_on_ranks
 
-    try:
-        results = launch(
-            _simulate_rank,
-            plan.ranks,
-            backend=backend,
-            args=(replace(plan, warnings=()), on_progress is not None),
-            on_progress=None if on_progress is None else lambda rank, item: on_progress(item),
-            environment=rank_environment(plan.threads),
-        )
-    except WorkerError as error:
-        killed = error.exit_code is not None and error.exit_code < 0
-        if killed or isinstance(error.inner, CollectiveFailed):
-            error.suggestion = AFTER_A_LOSS_SIMULATING
-        raise
-    result: SimulationResult = results[0]
+    sent = replace(plan, warnings=())
+    result: SimulationResult = run_on_ranks(
+        _simulate_rank, processes, sent, on_progress, AFTER_A_LOSS_SIMULATING
+    )
     return replace(result, warnings=plan.warnings + result.warnings)
 
 
-def _simulate_rank(comm: Communicator, plan: SimulationPlan, watched: bool) -> SimulationResult | None:
-    """Simulate on one rank; rank 0 asks the parent after each round whether to go on."""
-    from cobre.comm.launch import ask
+def _simulate_rank(comm: Communicator, plan: SimulationPlan) -> SimulationResult | None:
     from cobre.sddp.ranks.workers import StopRequest
 
-    stop = StopRequest()
-
-    def on_progress(progress: SimulationProgress) -> bool:
-        asked = watched and comm.rank == 0 and ask(progress)
-        return asked or stop.came
-
-    result = _simulate(comm, plan, on_progress)
+    with StopRequest(comm) as stop:
+        result = _simulate(comm, plan, stop.asked)
     return result if comm.rank == 0 else None

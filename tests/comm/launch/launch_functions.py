@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -76,6 +77,38 @@ def never_end(comm, stubborn=False):
     progress(os.getpid())
     while True:
         time.sleep(60)
+
+
+def never_end_from(comm, who):
+    """One rank is in no collective, and does not see what happens to the others."""
+    if comm.rank == who:
+        never_end(comm)
+    comm.barrier()
+
+
+def process_facts(comm):
+    """Return the process, what it was prepared with, its directory, and how many descriptors it has."""
+    return os.getpid(), prepared, os.getcwd(), len(os.listdir("/proc/self/fd"))  # noqa: PTH109, PTH208
+
+
+def say(comm, text):
+    print(f"rank {comm.rank}: {text}")
+
+
+def say_and_crash(comm, text):
+    say(comm, text)
+    if comm.rank == 1:
+        os.abort()
+    comm.barrier()
+
+
+prepared = []
+
+
+def prepare(word, forbidden=None):
+    if forbidden is not None and Path(forbidden).exists():
+        raise ValueError(f"{forbidden} is there")
+    prepared.append(word)
 
 
 def return_lambda(comm):
