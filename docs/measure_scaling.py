@@ -162,13 +162,10 @@ def run_layout(backend: str, ranks: int, options: Sequence[str]) -> list[Any]:
 
     with tempfile.TemporaryDirectory() as directory:
         program = [sys.executable, str(Path(__file__).resolve()), "--rank", directory, *options]
-        environment = {**os.environ, "NUMBA_NUM_THREADS": "2"}
+        environment = dict(os.environ)
         if backend.startswith("mpi-"):
             launcher = next(item for item in find_mpi_launchers() if f"mpi-{item.name}" == backend)
-            command = launcher.command(ranks, program)
-            environment |= {
-                name: text for name, text in launcher.environment().items() if os.environ.get(name) != text
-            }
+            command, environment = launcher.command(ranks, program), launcher.environment()
         elif backend == "local":
             command = program
         else:
