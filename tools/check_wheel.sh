@@ -5,11 +5,12 @@
 #
 # Each PYTHON gets an environment of its own with the wheel and no extras, checks it (pip check), runs
 # `cobre --help` and trains examples/random-inflow from a directory that is not the repository, with an empty
-# kernel cache, into which no more functions than MOST_COMPILED may go. The last one also gets the extra `mpi`, and trains with `mpiexec -n 2` of that environment. All
-# policies must be the same. MPI_PYTHON=... names another Python for that. Needs a package index; leaves nothing.
+# kernel cache, into which no more functions than MOST_COMPILED may go. The last one also gets the extra `mpi`,
+# and trains with `mpiexec -n 2` of that environment. All policies must be the same. MPI_PYTHON=... names another
+# Python for that. Needs a package index; leaves nothing.
 set -euo pipefail
 [ $# -gt 0 ] || { echo "usage: $0 PYTHON..." >&2; exit 2; }
-MOST_COMPILED=1000  # what a first training compiles decides how long it takes to start
+MOST_COMPILED=50  # functions that a first training compiles: they decide how long it takes to start
 repository=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
