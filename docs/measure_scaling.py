@@ -314,6 +314,15 @@ def measure_transports() -> list[dict[str, Any]]:
     ]
 
 
+def rounded(content: Any) -> Any:
+    """Return a JSON value with six digits of each number that is no count."""
+    if isinstance(content, dict):
+        return {key: rounded(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [rounded(value) for value in content]
+    return float(f"{content:.6g}") if isinstance(content, float) else content
+
+
 PARTS: dict[str, Callable[[], Any]] = {
     "system": measure_system,
     "engine": measure_engine,
@@ -353,7 +362,8 @@ def main() -> None:
         print(f"{part} ...", flush=True)
         kept[part] = {"machine": machine(), "load_before": os.getloadavg()[0], **SIZES.get(part, {})}
         kept[part]["found"] = PARTS[part]()
-        MEASUREMENTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        lines = (f'"{name}": {json.dumps(rounded(content))}' for name, content in kept.items())
+        MEASUREMENTS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
