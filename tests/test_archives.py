@@ -10,6 +10,7 @@ from email import message_from_bytes
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from cobre._version import __version__
 
@@ -71,7 +72,17 @@ def test_the_wheel_holds_the_package_only(archives: Path) -> None:
     assert metadata["License-Expression"] == "Apache-2.0"
     assert "cobre = cobre.cli:main" in entry_points
     assert licence == (ROOT / "LICENSE").read_bytes()
-    assert {"mpi", "mpi-system", "report"} <= set(metadata.get_all("Provides-Extra"))
+    assert metadata["Requires-Python"] == ">=3.10"
+    pythons = [line for line in metadata.get_all("Classifier") if ":: Python :: 3." in line]
+    assert [line.rpartition(".")[2] for line in pythons] == ["10", "11", "12", "13"]
+    extras = set(metadata.get_all("Provides-Extra"))
+    assert {"mpi", "mpi-system", "report", "docs", "bench", "test", "frames"} <= extras
+    needed = [Requirement(line) for line in metadata.get_all("Requires-Dist")]
+    behind = {
+        extra: {part.name for part in needed if f'extra == "{extra}"' in str(part.marker)} for extra in extras
+    }
+    assert all(behind.values()), behind
+    assert behind["mpi"] == {"mpi4py", "mpich"}
 
 
 def test_the_source_archive_can_be_built_and_tested_from(archives: Path) -> None:

@@ -59,12 +59,12 @@ def test_worked_example(tmp_path: Path, check: str) -> None:
 
 
 def test_every_row_of_the_table_has_its_section() -> None:
-    additions, _, _ = TEXT.partition("\n## Documents that are made")
+    additions, _, _ = TEXT.partition("\n## One number")
     headings = {
         heading.lower().replace(" ", "-") for heading in re.findall(r"^## (.*)$", additions, re.MULTILINE)
     }
     assert set(re.findall(r"^\| \[.*?\]\(#([a-z-]+)\)", TEXT, re.MULTILINE)) == headings
-    assert sorted(CHECKS) == ["config", "risk", "selection", "stopping"]
+    assert sorted(CHECKS) == ["byte", "config", "number", "risk", "selection", "stopping"]
 
 
 def test_a_battery_is_five_files_of_the_package() -> None:

@@ -55,6 +55,22 @@ def test_ci_runs_the_command_of_the_readme():
     assert shown.stdout.splitlines()[-1] == marked_command("test-command")
 
 
+def test_ci_tries_the_wheel_on_every_python_of_the_project():
+    """The script, told to print, names one interpreter for each version that pyproject.toml lists."""
+    script = (ROOT / ".ci" / "wheel").read_text().replace("exec tools/check_wheel.sh", "printf '%s\\n'")
+    path = ROOT / ".ci" / "wheel"
+    shown = subprocess.run(["bash", "-c", script, str(path)], capture_output=True, text=True, cwd=ROOT)
+    if "there is no Python" in shown.stderr:
+        pytest.skip(shown.stderr.strip())
+    names = "import sys; print('%d.%d' % sys.version_info[:2])"
+    found = [
+        subprocess.run([python, "-c", names], capture_output=True, text=True, check=True).stdout.strip()
+        for python in shown.stdout.split()
+    ]
+    listed = re.findall(r":: Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text())
+    assert found == listed == ["3.10", "3.11", "3.12", "3.13"]
+
+
 def python_snippets() -> list[tuple[str, str]]:
     files = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [

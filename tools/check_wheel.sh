@@ -5,10 +5,12 @@
 #
 # Each PYTHON gets an environment of its own with the wheel and no extras, checks it (pip check), runs
 # `cobre --help` and trains examples/random-inflow from a directory that is not the repository, with an empty
-# kernel cache. The last one also gets the extra `mpi`, and trains with `mpiexec -n 2` of that environment. All
-# policies must be the same. MPI_PYTHON=... names another Python for that. Needs a package index; leaves nothing.
+# kernel cache, into which no more functions than MOST_COMPILED may go. The last one also gets the extra `mpi`,
+# and trains with `mpiexec -n 2` of that environment. All policies must be the same. MPI_PYTHON=... names another
+# Python for that. Needs a package index; leaves nothing.
 set -euo pipefail
 [ $# -gt 0 ] || { echo "usage: $0 PYTHON..." >&2; exit 2; }
+MOST_COMPILED=50  # functions that a first training compiles: they decide how long it takes to start
 repository=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -51,12 +53,13 @@ install() {
 policy_of() { sed -n 's/.*"policy_sha256": *"\([0-9a-f]*\)".*/\1/p' "$1" | head -n 1; }
 
 rows=()
-note() { # note LABEL VERSION FILE
+note() { # note LABEL VERSION FILE COMPILED
     local policy
     policy=$(policy_of "$3")
     [ "${#policy}" -eq 64 ] || { cat "$3" >&2; say "$1: no policy"; exit 1; }
-    rows+=("| $1 | $2 | $policy |")
+    rows+=("| $1 | $2 | $4 | $policy |")
 }
+compiled() { find "$COBRE_CACHE_DIR" -name '*.nbc' | wc -l; }
 version_of() { "$work/$1/bin/python" -c 'import platform, numba, numpy; print(platform.python_version(), "numba", numba.__version__, "numpy", numpy.__version__)'; }
 
 number=0
@@ -67,7 +70,9 @@ for python in "$@"; do
     export COBRE_CACHE_DIR="$work/cache-$name"
     "$work/$name/bin/cobre" --help >/dev/null
     "$work/$name/bin/cobre" train case --output "out-$name" --output-format json >"$name.json"
-    note "wheel" "$(version_of "$name")" "$name.json"
+    functions=$(compiled)
+    note "wheel" "$(version_of "$name")" "$name.json" "$functions"
+    [ "$functions" -le "$MOST_COMPILED" ] || { say "$functions functions compiled, more than $MOST_COMPILED"; exit 1; }
     rm -rf "${work:?}/$name" "$COBRE_CACHE_DIR"
     last=$python
 done
@@ -80,9 +85,9 @@ export COBRE_CACHE_DIR="$work/cache-mpi"
 "$work/mpi/bin/mpiexec" -n 2 "$work/mpi/bin/python" -m cobre.sddp train case --output out-mpi \
     --output-format json >mpi.json
 grep -Eq '"ranks": *2|"size": *2|"world_size": *2' mpi.json || { cat mpi.json >&2; say "not two ranks"; exit 1; }
-note "wheel[mpi], mpiexec -n 2" "$(version_of mpi)" mpi.json
+note "wheel[mpi], mpiexec -n 2" "$(version_of mpi)" mpi.json "$(compiled)"
 
 cat "$work/digests-1"
-printf '%s\n' "" "| installed | Python | policy sha256 |" "|---|---|---|" "${rows[@]}"
+printf '%s\n' "" "| installed | Python | functions compiled | policy sha256 |" "|---|---|---|---|" "${rows[@]}"
 distinct=$(printf '%s\n' "${rows[@]}" | awk '{print $(NF - 1)}' | sort -u | wc -l)
 [ "$distinct" -eq 1 ] || { say "the policies differ"; exit 1; }
