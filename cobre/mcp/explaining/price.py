@@ -47,8 +47,12 @@ class _Place:
 def explain(
     simulation: Simulation, case: Case, *, bus: str | int, scenario: int, stage: int, block: int | None
 ) -> dict[str, Any]:
-    """Return what is known about the price of a bus, see :class:`cobre.mcp.tools.explain.PriceExplanation`."""
-    context = {"scenario": scenario, "stage": stage, **({} if block is None else {"block": block})}
+    """Return what is known about a price, see :class:`cobre.mcp.tools.explain.PriceExplanation`."""
+    context: dict[str, Any] = {
+        "scenario": scenario,
+        "stage": stage,
+        **({} if block is None else {"block": block}),
+    }
     own = simulation["buses"].to_arrow(entity=bus, **context).to_pylist()
     row = max(require_rows(own, f"bus {bus!r}", context), key=lambda item: float(item["spot_price"]))
     place = _place(simulation, case, scenario, stage, int(row["block_id"]))
@@ -183,7 +187,7 @@ def _hydros(place: _Place) -> Iterator[dict[str, Any]]:
 
 
 def _water_cost(place: _Place, number: int, rows: dict[int, Row]) -> float | None:
-    """Return what the water for one more MWh is worth elsewhere, $/MWh; ``None`` where that does not follow."""
+    """Return what the water for one more MWh is worth elsewhere, $/MWh; ``None`` if that is unknown."""
     plant, model = place.case.hydros[number], place.case.production[place.position][number]
     below = plant.downstream_id
     if model.kind != "constant_productivity" or model.productivity_mw_per_m3s <= 0.0:
@@ -287,13 +291,12 @@ def _statements(
     for unit in units:
         if unit["position"] == "between its limits" and not unit["sets_price"]:
             cost = unit["marginal_cost"]
-            why = (
-                "its marginal cost is not known" if cost is None else f"its marginal cost is {cost:.6g} $/MWh"
-            )
-            yield f"{unit['name']} ({unit['kind']}) is between its limits too; {why}."
+            why = "not known" if cost is None else f"{cost:.6g} $/MWh"
+            yield f"{unit['name']} ({unit['kind']}) is between its limits too; its marginal cost is {why}."
     for link in lines:
         if link["congested"] and link["most_mw"] > 0.0:
-            yield f"The line {link['name']} is at its limit of {link['most_mw']:.6g} MW: prices at its ends may differ."
+            limit = f"{link['most_mw']:.6g} MW"
+            yield f"The line {link['name']} is at its limit of {limit}: prices at its ends may differ."
     if not short and not setters:
         yield (
             "No unit of the price area is between its limits with a marginal cost that is the price: it "

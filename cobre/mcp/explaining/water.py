@@ -39,6 +39,7 @@ _SLACKS: Final = {
     "inflow_nonnegativity_slack_m3s": "water added where inflow is negative",
 }
 _TINY: Final = 1e-7
+_SAME_VALUE: Final = 1e-4
 _SAME: Final = 1e-6
 """Relative difference up to which two future costs are the same, and a cut is as high as the highest."""
 
@@ -47,7 +48,7 @@ def explain(
     simulation: Simulation, policy: Policy, *, hydro: str | int, scenario: int, stage: int, shown: int
 ) -> dict[str, Any]:
     """Return what is known about a water value, see :class:`cobre.mcp.tools.explain.WaterExplanation`."""
-    context = {"scenario": scenario, "stage": stage}
+    context: dict[str, Any] = {"scenario": scenario, "stage": stage}
     own = simulation["hydros"].to_arrow(entity=hydro, **context).to_pylist()
     rows = sorted(require_rows(own, f"hydro {hydro!r}", context), key=lambda row: int(row["block_id"]))
     first, last = rows[0], rows[-1]
@@ -65,6 +66,7 @@ def explain(
     cost: float | None = None
     if not needed:
         cost, ranked = _ranked(policy, node, state, own_place)
+    factor, simulated = _discount(simulation, scenario, stage)
     found: dict[str, Any] = {
         "hydro": str(first["hydro_name"]),
         "scenario_id": scenario,
@@ -74,7 +76,8 @@ def explain(
         "value_in_stage": _positive(first["water_value_per_hm3"]),
         "value_after_stage": _value_after(policy, node, ranked, cost, own_place),
         "future_cost": cost,
-        "matches_simulation": _matches(simulation, scenario, stage, cost),
+        "discount_factor": factor,
+        "matches_simulation": _matches(simulated, cost, factor),
         "cuts": ranked[:shown],
         "active_cuts": int(cuts.active.sum()),
         "binding": list(_binding(rows)),
@@ -158,17 +161,20 @@ def _value_after(
     return float(ranked[0]["water_value"])
 
 
-def _matches(simulation: Simulation, scenario: int, stage: int, cost: float | None) -> bool | None:
-    """Return whether a future cost is that of the simulation."""
-    if cost is None:
-        return None
+def _discount(simulation: Simulation, scenario: int, stage: int) -> tuple[float | None, float]:
+    """Return what discounts the next stage to this one (``None`` in the last), and its future cost."""
     rows = sorted(rows_of(simulation, "costs", scenario=scenario), key=lambda row: int(row["stage_id"]))
-    places = [place for place, row in enumerate(rows) if int(row["stage_id"]) == stage]
-    if not places or places[0] + 1 == len(rows):
+    place = next(place for place, row in enumerate(rows) if int(row["stage_id"]) == stage)
+    simulated = float(rows[place]["future_cost"])
+    if place + 1 == len(rows):
+        return None, simulated
+    return float(rows[place + 1]["discount_factor"]) / float(rows[place]["discount_factor"]), simulated
+
+
+def _matches(simulated: float, cost: float | None, factor: float | None) -> bool | None:
+    """Return whether a future cost is that of the simulation."""
+    if cost is None or factor is None:
         return None
-    own, following = rows[places[0]], rows[places[0] + 1]
-    factor = float(following["discount_factor"]) / float(own["discount_factor"])
-    simulated = float(own["future_cost"])
     return abs(factor * cost - simulated) <= _SAME * max(1.0, abs(simulated))
 
 
@@ -188,11 +194,11 @@ def _binding(rows: list[Row]) -> Iterator[str]:
 
 
 def _statements(found: dict[str, Any], ranked: list[dict[str, Any]]) -> Iterator[str]:
-    after, inside, cost = found["value_after_stage"], found["value_in_stage"], found["future_cost"]
+    after, cost = found["value_after_stage"], found["future_cost"]
     if after is not None:
         same = [cut for cut in ranked if cut["below"] <= _SAME * max(1.0, abs(cost or 0.0))]
         if not same:
-            yield "No cut is above the floor of the future cost: water left at the end of the stage is worth nothing."
+            yield "No cut is above the floor of the future cost: water left at the end is worth nothing."
         elif len({cut["water_value"] for cut in same}) == 1:
             cut = same[0]
             made = f"iteration {cut['iteration']}" if cut["iteration"] else "another policy"
@@ -204,14 +210,22 @@ def _statements(found: dict[str, Any], ranked: list[dict[str, Any]]) -> Iterator
                 f"less costs "
                 f"{max(values):.6g} $."
             )
-        if abs(inside - after) > 1e-4 * max(1.0, abs(after)):
-            limits = f": {', '.join(found['binding'])}" if found["binding"] else ""
-            yield (
-                f"At the beginning of the stage it is worth {inside:.6g} $, {inside - after:+.6g} $ "
-                f"against its end; "
-                f"limits of the stage, discount or several highest cuts make the difference{limits}."
-            )
+        yield _in_stage(found, after * (found["discount_factor"] or 1.0))
     elif found["binding"]:
         yield f"The plant is at limits: {', '.join(found['binding'])}."
     if found["matches_simulation"] is False:
         yield "The future cost by the cuts is not that of the simulation: it used another policy."
+
+
+def _in_stage(found: dict[str, Any], discounted: float) -> str:
+    """Return how the value at the beginning of the stage follows from that at its end."""
+    inside, factor = found["value_in_stage"], found["discount_factor"]
+    money = "" if factor in (None, 1.0) else f", discounted by {factor:.6g} to the stage"
+    text = f"At the beginning of the stage another hm3 is worth {inside:.6g} $"
+    if abs(inside - discounted) <= _SAME_VALUE * max(1.0, abs(discounted)):
+        return f"{text}: what it is worth at its end{money}."
+    limits = f" ({', '.join(found['binding'])})" if found["binding"] else ""
+    return (
+        f"{text}, at its end {discounted:.6g} ${money}: limits of the stage{limits}, other plants, or the "
+        "change from one cut to another make the difference."
+    )

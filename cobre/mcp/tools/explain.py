@@ -40,7 +40,7 @@ class Unit(Answer):
     position: str
     """at its minimum, at its maximum, between its limits, out of service, committed ahead, ..."""
     marginal_cost: float | None
-    """What one more MWh of it costs, $/MWh: its cost, or what its water is worth elsewhere; null if unknown."""
+    """Of one more MWh, $/MWh: its cost, or what its water is worth elsewhere; null if unknown."""
     sets_price: bool
     """Whether it is between its limits and its marginal cost is the price of its bus."""
 
@@ -148,6 +148,8 @@ class WaterExplanation(Answer):
     """Worth of another hm3 at its end, by the highest cut, $/hm3; null if unknown."""
     future_cost: float | None
     """By the highest cut, $ at the beginning of the next stage."""
+    discount_factor: float | None
+    """Of costs of the next stage, to this one; null in the last."""
     matches_simulation: bool | None
     """Whether that is the future cost that the simulation has; null where it cannot be compared."""
     cuts: list[CutAt]
