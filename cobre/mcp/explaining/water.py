@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.case.model import Case
 from cobre.errors import CobreError
 from cobre.mcp.explaining.tables import Row, require_rows, rows_of
 from cobre.policy import Policy
@@ -45,15 +46,28 @@ _SAME: Final = 1e-6
 
 
 def explain(
-    simulation: Simulation, policy: Policy, *, hydro: str | int, scenario: int, stage: int, shown: int
+    simulation: Simulation,
+    policy: Policy,
+    case: Case | None,
+    *,
+    hydro: str | int,
+    scenario: int,
+    stage: int,
+    shown: int,
 ) -> dict[str, Any]:
-    """Return what is known about a water value, see :class:`cobre.mcp.tools.explain.WaterExplanation`."""
+    """Return what is known about a water value, see :class:`cobre.mcp.tools.explain.WaterExplanation`.
+
+    Parameters
+    ----------
+    case
+        The study, if it is known: which plants release the water that is under way.
+    """
     context: dict[str, Any] = {"scenario": scenario, "stage": stage}
     own = simulation["hydros"].to_arrow(entity=hydro, **context).to_pylist()
     rows = sorted(require_rows(own, f"hydro {hydro!r}", context), key=lambda row: int(row["block_id"]))
     first, last = rows[0], rows[-1]
     plant, node = int(first["hydro_id"]), _node(policy, first)
-    state, missing = _state(simulation, policy, scenario, stage)
+    state, missing = _state(simulation, policy, case, scenario, stage)
     cuts = policy.cuts[node]
     components = {part.key: place for place, part in enumerate(policy.components)}
     own_place = components.get(("storage", plant, 0))
@@ -104,7 +118,7 @@ def _node(policy: Policy, row: Row) -> int:
 
 
 def _state(
-    simulation: Simulation, policy: Policy, scenario: int, stage: int
+    simulation: Simulation, policy: Policy, case: Case | None, scenario: int, stage: int
 ) -> tuple[NDArray[np.float64], list[int]]:
     """Return the state that a stage leaves, 0 where it is unknown, and which components are."""
     known: dict[tuple[str, int, int], float] = {}
@@ -114,6 +128,11 @@ def _state(
     after = [number for number in stages if number > stage]
     for row in rows_of(simulation, "inflow_lags", scenario=scenario, stage=after[0]) if after else ():
         known["inflow_lag", int(row["hydro_id"]), int(row["lag_index"]) + 1] = float(row["inflow_m3s"])
+    above = {} if case is None else _only_releasing(case)
+    for row in rows_of(simulation, "in_transit", scenario=scenario, stage=stage):
+        if int(row["hydro_id"]) in above:
+            key = "in_transit", above[int(row["hydro_id"])], int(row["lag"])
+            known[key] = float(row["in_transit_volume_hm3"])
     state = np.zeros(len(policy.components))
     missing = []
     for place, part in enumerate(policy.components):
@@ -122,6 +141,15 @@ def _state(
         else:
             missing.append(place)
     return state, missing
+
+
+def _only_releasing(case: Case) -> dict[int, int]:
+    """Return the plant whose water is under way to another one, where that is a single plant."""
+    sources: dict[int, list[int]] = {}
+    for plant in case.hydros:
+        if plant.travel_time_hours > 0.0 and plant.downstream_id is not None:
+            sources.setdefault(plant.downstream_id, []).append(plant.id)
+    return {below: found[0] for below, found in sources.items() if len(found) == 1}
 
 
 def _ranked(

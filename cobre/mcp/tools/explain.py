@@ -6,6 +6,7 @@ does not follow from these is listed as unknown.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -177,6 +178,7 @@ class WaterArguments(Arguments):
     hydro: Annotated[Name | Id, Field(description="Name or id.")]
     stage: Annotated[Id, Field(description="Id of the stage, as in the tables.")]
     scenario: Id = 0
+    case: StudyCase = None
     cuts: Annotated[int, Field(ge=1, le=100, description="How many cuts to show.")] = 5
 
 
@@ -185,6 +187,9 @@ def explain_water_value(settings: Settings, arguments: WaterArguments) -> WaterE
     from cobre.mcp.explaining.water import explain
 
     root = settings.root
+    case = None
+    with contextlib.suppress(CobreError):  # most of it can do without
+        case = load_case(root, study_place(settings, arguments.output, arguments.case))
     with (
         opened_results(root, arguments.output) as results,
         opened_policy(root, arguments.output, None) as policy,
@@ -192,6 +197,7 @@ def explain_water_value(settings: Settings, arguments: WaterArguments) -> WaterE
         found = explain(
             results.simulation,
             policy,
+            case,
             hydro=arguments.hydro,
             scenario=arguments.scenario,
             stage=arguments.stage,
