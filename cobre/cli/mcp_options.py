@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -126,6 +127,7 @@ def mcp(
                 {"package": "mcp"},
                 "pip install 'cobre-sddp[mcp]'",
             )
+        import cobre.mcp
         from cobre.mcp.contract import Settings
         from cobre.mcp.jobs.store import JobStore
         from cobre.mcp.paths import Root
@@ -143,6 +145,8 @@ def mcp(
         )
         # Python imports from the working directory, where a case may hold anything.
         os.chdir("/")
+        # Processes that answer calls run the file of the program again: let it be one that does nothing.
+        vars(sys.modules["__main__"])["__file__"] = cobre.mcp.__file__
         if allow_write:
             JobStore(settings).revive()
         from cobre.mcp.server import make_server

@@ -54,6 +54,8 @@ class Calls:
         except CobreError as error:
             return Outcome(str(error), None, self.settings.hider.problems(error))
         outcome = await self._carry_out(tool, arguments)
+        if outcome.log:
+            print(outcome.log, file=sys.stderr, flush=True)
         wait_s = getattr(arguments, "wait_s", 0.0)
         if tool.follows and outcome.content is not None and wait_s > 0.0:
             return await self._follow(outcome.content["job"], wait_s, report)

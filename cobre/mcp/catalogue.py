@@ -6,7 +6,7 @@ import contextlib
 import os
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from cobre.errors import CobreError
@@ -32,11 +32,14 @@ class Outcome:
         The answer as JSON; ``None`` where it failed.
     problems
         Why it failed.
+    log
+        For whoever runs the server.
     """
 
     headline: str
     content: dict[str, Any] | None
     problems: list[dict[str, Any]] = field(default_factory=list)
+    log: str = ""
 
 
 def find_tool(name: str) -> Tool | None:
@@ -60,14 +63,13 @@ def carry_out(name: str, settings: Settings, arguments: Arguments) -> Outcome:
     except MemoryError:
         return failure("OutOfMemory", "there is not enough memory for this")
     except Exception:
-        # The client learns that it failed; where is for whoever runs the server.
-        os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))
-        return failure("InternalError", f"{name} failed: a fault of cobre; the server's log has the details")
+        found = failure("InternalError", f"{name} failed: a fault of cobre; the server's log has the details")
+        return replace(found, log=traceback.format_exc())
 
 
 def carry_out_apart(name: str, settings: Settings, arguments: Arguments) -> Outcome:
     """Do what a tool does in a process of its own, which talks to the server by its standard output."""
-    with _stdout_for_protocol():
+    with _silenced():
         return carry_out(name, settings, arguments)
 
 
@@ -78,12 +80,15 @@ def failure(kind: str, message: str, suggestion: str | None = None) -> Outcome:
 
 
 @contextlib.contextmanager
-def _stdout_for_protocol() -> Iterator[None]:
-    """Send what libraries print to standard error."""
+def _silenced() -> Iterator[None]:
+    """Keep what libraries print out of the protocol, and out of a standard error that nobody reads."""
     saved = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
-        os.dup2(2, 1)
+        for descriptor in (1, 2):
+            os.dup2(nowhere, descriptor)
         yield
     finally:
         os.dup2(saved, 1)
         os.close(saved)
+        os.close(nowhere)

@@ -140,16 +140,17 @@ class Root:
             Kind ``FileNotFound``, ``PathOutsideRoot``, ``NotAFile`` or ``TooLarge``.
         """
         descriptor = self._open(clean(place), place, 0)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(file.fileno())
+        try:
+            status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise refused("NotAFile", f"{place!r} is not a regular file", place)
-            if status.st_size > most:
-                raise refused(
-                    "TooLarge", f"{place!r} has {status.st_size:,} bytes, more than {most:,}", place
-                )
-            content = file.read(most + 1)
-        if len(content) > most:
+            content = b""
+            if status.st_size <= most:
+                with os.fdopen(descriptor, "rb", closefd=False) as file:
+                    content = file.read(most + 1)
+        finally:
+            os.close(descriptor)
+        if max(status.st_size, len(content)) > most:
             raise refused("TooLarge", f"{place!r} has more than {most:,} bytes", place)
         return content
 

@@ -17,6 +17,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     case = copy_case(root)
     options = ("--iterations", "10", "--scenarios", "8", "--output", str(case / "output"), "--quiet")
     subprocess.run(
-        [sys.executable, "-m", "cobre", "run", str(case), *options], env=environment(), check=True, timeout=280
+        [sys.executable, "-m", "cobre", "run", str(case), *options],
+        env=environment(),
+        check=True,
+        timeout=280,
     )
     return root

@@ -24,6 +24,20 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 TOKEN = "a-token-of-more-than-16-bytes"
+HELLO = (
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    },
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+)
+"""How a client of the older protocol begins."""
 _KEPT = ("COBRE_CACHE_DIR", "COBRE_TEST_SESSION", "HOME", "PATH", "XDG_CACHE_HOME", "LANG")
 
 

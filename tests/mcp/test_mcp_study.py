@@ -78,7 +78,10 @@ def inspect_and_edit(agent: Agent, root: Path) -> None:
     assert written["applied"]
     assert written["case_sha256"] != case["case_sha256"]
     assert '+      "forward_passes": 120' in written["diff"]
-    assert json.loads((root / "plan" / "config.json").read_text())["training"]["selection"]["forward_passes"] == 120
+    assert (
+        json.loads((root / "plan" / "config.json").read_text())["training"]["selection"]["forward_passes"]
+        == 120
+    )
     assert agent.kinds("cobre_edit_case", case="plan", changes=changes[:1], **expected) == {"CaseChanged"}
     assert agent.call("cobre_validate", case="plan")["valid"]
     estimate = agent.call("cobre_estimate", case="plan")
@@ -94,7 +97,9 @@ def simulate_and_read(agent: Agent) -> None:
     rows = agent.call("cobre_query_results", output="plan/output", table="buses", scenario=[3], stage=[0])
     assert rows["rows_total"] == len(rows["rows"]) > 0
     assert rows["units"]["spot_price"] == "$/MWh"
-    assert agent.call("cobre_query_convergence", output="plan/output")["verdict"]["lower_bound_kind"] == "bound"
+    assert (
+        agent.call("cobre_query_convergence", output="plan/output")["verdict"]["lower_bound_kind"] == "bound"
+    )
     assert agent.call("cobre_list_scenarios", output="plan/output")["scenarios_total"] == 10
     price = agent.call("cobre_explain_price", output="plan/output", bus="Valley", stage=0)
     assert any(unit["sets_price"] for unit in price["units"]) or price["deficit_mw"] > 0.0

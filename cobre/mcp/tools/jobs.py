@@ -206,6 +206,8 @@ def _submit(settings: Settings, kind: Kind, arguments: JobArguments, options: di
     options |= {"seed": arguments.seed, "lp_engine": arguments.lp_engine, "force": arguments.force or None}
     contents = snapshot_contents(root, place, case_contents(root, place))
     build_case(root, place, contents)  # all problems now, not when the job's turn has come
+    with root.directory(output, create=True) as descriptor:
+        root.check_tree(output, descriptor)
     store = JobStore(settings)
     given = {name: value for name, value in options.items() if value is not None}
     return job_answer(settings, store.state(store.submit(kind, place, contents, output, given)))
