@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import io
 import os
+import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
@@ -21,6 +22,7 @@ from cobre.errors import CobreError
 
 PATH: Final = "/mcp"
 LEAST_TOKEN_BYTES: Final = 16
+_INTERRUPTED: Final = 130
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 Message = MutableMapping[str, Any]
@@ -36,6 +38,8 @@ def serve_stdio(server: Server[Any]) -> None:
     prints goes to standard error, and processes that it starts find neither.
     """
     wire_in, wire_out = _claimed(0), _claimed(1)
+    # A thread waits for input, and an orderly end would wait for it; there is nothing to save.
+    signal.signal(signal.SIGINT, lambda number, frame: os._exit(_INTERRUPTED))
 
     async def serve() -> None:
         reader = anyio.wrap_file(io.TextIOWrapper(wire_in, encoding="utf-8", errors="replace"))
@@ -84,11 +88,11 @@ class Address:
         Raises
         ------
         CobreError
-            Kind ``TokenNeeded`` or ``InvalidArgument``.
+            Kind ``TokenNeeded``, ``InvalidToken`` or ``HostNameNeeded``.
         """
         if self.token is not None and len(self.token.encode()) < LEAST_TOKEN_BYTES:
             raise CobreError(
-                "InvalidArgument", f"the token has fewer than {LEAST_TOKEN_BYTES} bytes", {"field": "token"}
+                "InvalidToken", f"the token has fewer than {LEAST_TOKEN_BYTES} bytes", {"field": "token"}
             )
         if self.token is None and self.host not in _LOOPBACK:
             raise CobreError(
@@ -99,7 +103,7 @@ class Address:
             )
         if self.host in ("0.0.0.0", "::", "") and not self.names:
             raise CobreError(
-                "InvalidArgument",
+                "HostNameNeeded",
                 "a server on all addresses needs the name under which clients reach it",
                 {"field": "host", "value": self.host},
                 "give --allow-host NAME, as it stands in the address that clients use",

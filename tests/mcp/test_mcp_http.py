@@ -91,8 +91,8 @@ def test_what_is_no_request_is_refused(listening: tuple[str, str]) -> None:
         (Address("0.0.0.0"), "TokenNeeded"),
         (Address("192.0.2.7"), "TokenNeeded"),
         (Address("server.example"), "TokenNeeded"),
-        (Address("127.0.0.1", token="short"), "InvalidArgument"),
-        (Address("0.0.0.0", token=TOKEN), "InvalidArgument"),
+        (Address("127.0.0.1", token="short"), "InvalidToken"),
+        (Address("0.0.0.0", token=TOKEN), "HostNameNeeded"),
     ],
 )
 def test_addresses_that_anybody_could_use_are_refused(address: Address, kind: str) -> None:
@@ -128,7 +128,7 @@ def test_what_cannot_be_served_ends_with_a_clear_error(tmp_path: Path) -> None:
     assert "use 0600" in found.stderr
     with socket.create_server(("127.0.0.1", 0)) as taken:
         found = ended("--port", str(taken.getsockname()[1]), root=tmp_path)
-    assert found.returncode == 4
+    assert found.returncode == 2
     assert "cannot be listened on" in found.stderr
     found = ended("--host", "0.0.0.0", root=tmp_path, COBRE_MCP_TOKEN="")
     assert "need a token" in found.stderr

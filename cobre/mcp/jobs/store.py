@@ -16,6 +16,7 @@ import secrets
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -46,6 +47,8 @@ from cobre.mcp.paths import PRIVATE_DIRECTORY, Root
 _QUEUE: Final = "queue.lock"
 _ID: Final = re.compile(r"(train|simulate|run)-([1-9]\d{0,8})\Z")
 _STAGING: Final = ".new-"
+_FORGOTTEN_S: Final = 3600.0
+"""Age from which what a submission has left that was broken off is removed."""
 
 
 class JobStore:
@@ -84,6 +87,7 @@ class JobStore:
             Kind ``QueueFull``; ``OutputError`` when the job cannot be written.
         """
         self._make_directory()
+        self._clean()
         staging = self.directory / f"{_STAGING}{secrets.token_hex(8)}"
         try:
             _write_case(staging / CASE, contents)
@@ -174,6 +178,12 @@ class JobStore:
                 f"the latest: {', '.join(reversed(known)) or 'none'}",
             )
         return self.directory / job
+
+    def _clean(self) -> None:
+        for place in self.directory.glob(f"{_STAGING}*"):
+            with contextlib.suppress(FileNotFoundError):  # another server removes it too
+                if time.time() - place.stat().st_mtime > _FORGOTTEN_S:
+                    shutil.rmtree(place, ignore_errors=True)
 
     def _make_directory(self) -> None:
         with self.settings.root.directory(PRIVATE_DIRECTORY, create=True) as descriptor:

@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from cobre.errors import CobreError
 
 _MOST_DIFF_LINES: Final = 2_000
+_MOST_COMPARED_LINES: Final = 50_000
+"""Beyond which finding the difference would take too long."""
 _DEEPEST: Final = 50
 _INDENT: Final = re.compile(rb"[{\[]\s*\n( +)\S")
 
@@ -285,10 +287,12 @@ def unified_diff(path: str, before: Any, after: Any) -> list[str]:
     """Return the lines of a unified diff of two documents, tables as CSV; at most 2,000 lines."""
     old, new = _lines(before), _lines(after)
     names = ["/dev/null" if before is None else f"a/{path}", "/dev/null" if after is None else f"b/{path}"]
-    if isinstance(before, dict) or isinstance(after, dict) or len(old) != len(new):
-        found = difflib.unified_diff(old, new, names[0], names[1], lineterm="")
-    else:
+    if len(old) == len(new) and not isinstance(before, dict):
         found = _in_place(old, new, names)
+    elif max(len(old), len(new)) > _MOST_COMPARED_LINES:
+        found = iter([f"--- {names[0]}", f"+++ {names[1]}", f"@@ {len(old)} lines become {len(new)} @@"])
+    else:
+        found = difflib.unified_diff(old, new, names[0], names[1], lineterm="")
     lines = list(itertools.islice(found, _MOST_DIFF_LINES + 1))
     return lines if len(lines) <= _MOST_DIFF_LINES else [*lines[:-1], "... (cut off)"]
 

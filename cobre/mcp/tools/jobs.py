@@ -17,6 +17,9 @@ from cobre.mcp.tools.editing import refuse_private
 
 _MOST: Final = 2**31 - 1
 _MOST_ISSUES: Final = 100
+_OF_TRAINING: Final = frozenset({"iterations", "checkpoint_every", "seed", "lp_engine"})
+_OF_SIMULATION: Final = frozenset({"scenarios", "policy", "seed", "lp_engine"})
+"""Options of a job that the one which resumes it keeps."""
 
 Seed = Annotated[int | None, Field(ge=0, le=2**64 - 1)]
 Count = Annotated[int | None, Field(ge=1, le=_MOST)]
@@ -248,17 +251,16 @@ def resume(settings: Settings, arguments: ResumeArguments) -> Job:
             {"job": arguments.job},
             "cancel it first, or wait",
         )
-    kind = old.request.kind
-    if not _resumable(settings, old):
+    kind = _resumed_as(settings, old)
+    if kind is None:
         raise CobreError(
             "NothingToResume",
             f"job {arguments.job} has left no checkpoint and no interrupted simulation",
             {"job": arguments.job},
             "submit it again",
         )
-    options = {
-        name: value for name, value in old.request.options.items() if name not in ("warm_start", "force")
-    }
+    names = _OF_TRAINING if kind == "train" else _OF_SIMULATION
+    options = {name: value for name, value in old.request.options.items() if name in names}
     options |= {"resume": True} | _workers(settings, arguments.ranks, arguments.threads)
     if arguments.iterations is not None:
         if kind != "train":
@@ -305,7 +307,7 @@ def job_answer(settings: Settings, state: JobState) -> Job:
         output=request.output,
         options=request.options,
         resumes=request.resumes,
-        resumable=state.ended and _resumable(settings, state),
+        resumable=state.ended and _resumed_as(settings, state) is not None,
         cancel_requested=state.cancel_requested,
         progress=state.progress.done,
         progress_total=state.progress.total,
@@ -330,13 +332,17 @@ def _lost(state: JobState, messages: str) -> Issue:
     )
 
 
-def _resumable(settings: Settings, state: JobState) -> bool:
+def _resumed_as(settings: Settings, state: JobState) -> Kind | None:
+    """Return what goes on where a job stopped: of a run that was training, the training."""
     output, kind = state.request.output, state.request.kind
-    marks = {"train": "checkpoints/latest", "simulate": ".simulation.partial"}
     try:
-        return kind in marks and settings.root.exists(f"{output}/{marks[kind]}")
+        if kind != "train" and settings.root.exists(f"{output}/.simulation.partial"):
+            return "simulate"
+        if kind != "simulate" and settings.root.exists(f"{output}/checkpoints/latest"):
+            return "train"
     except CobreError:
-        return False
+        return None
+    return None
 
 
 _QUEUE: Final = (
@@ -383,7 +389,8 @@ TOOLS: Final = (
     Tool(
         "cobre_resume",
         "Resume a job",
-        "Submit a job that goes on where another one stopped: from its last checkpoint, to the same "
+        "Submit a job that goes on where another one stopped (of cobre_run: its training, or its "
+        "simulation): from its last checkpoint, to the same "
         "bytes as a run that "
         f"was never stopped. {_QUEUE}",
         ResumeArguments,
