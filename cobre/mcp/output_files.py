@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cobre.errors import CobreError
+from cobre.errors import CobreError, Problem, ValidationError
 from cobre.mcp.paths import Root, by_descriptor, clean
 
 if TYPE_CHECKING:
@@ -20,7 +20,29 @@ def checked_directory(root: Root, place: str) -> Iterator[Path]:
     """Give a path to a directory whose tree holds no link that leads out of the root, for the block."""
     with root.directory(place) as descriptor:
         root.check_tree(place, descriptor)
-        yield by_descriptor(descriptor)
+        path = by_descriptor(descriptor)
+        try:
+            yield path
+        except CobreError as error:
+            raise _named(error, str(path), clean(place)) from error
+
+
+def _named(error: CobreError, path: str, place: str) -> CobreError:
+    """Return an error that names a directory as the client does."""
+
+    def text(value: Any) -> Any:
+        return value.replace(path, place) if isinstance(value, str) else value
+
+    problems = [
+        Problem(
+            problem.kind,
+            text(problem.message),
+            {name: text(value) for name, value in problem.context.items()},
+            text(problem.suggestion),
+        )
+        for problem in error.problems
+    ]
+    return ValidationError(problems, source=place)
 
 
 @contextmanager

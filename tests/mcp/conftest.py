@@ -12,9 +12,10 @@ from mcp_helpers import copy_case, environment
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root: ``plan`` with ``plan/output`` of a training and a simulation; nobody writes there."""
+    """A root: ``plan`` with ``plan/output`` of a run, and ``other``; nobody writes there."""
     root = tmp_path_factory.mktemp("finished")
     case = copy_case(root)
+    copy_case(root, "ordered-ahead", "other")
     options = ("--iterations", "10", "--scenarios", "8", "--output", str(case / "output"), "--quiet")
     subprocess.run(
         [sys.executable, "-m", "cobre", "run", str(case), *options],

@@ -194,6 +194,14 @@ def test_limits_of_rows(reader: Agent) -> None:
         assert reader.kinds("cobre_query_results", **arguments, limit=limit) == {"InvalidArgument"}
 
 
+def test_errors_name_directories_as_the_client_does(reader: Agent) -> None:
+    (problem,) = reader.refused("cobre_query_results", output="other")
+    assert problem["kind"] == "OutputNotFound"
+    assert problem["message"] == "there are no results in other"
+    (problem,) = reader.refused("cobre_query_results", output="plan")
+    assert problem["suggestion"] == "did you mean plan/output?"
+
+
 def test_names_of_the_older_texts_are_understood(reader: Agent) -> None:
     for name in ("cobre/list", "cobre/inspect-case", "cobre/query-convergence"):
         assert not reader.raw(

@@ -107,7 +107,7 @@ def _links(place: _Place) -> Iterator[dict[str, Any]]:
         forward = direct >= reverse
         limits = place.data.line_direct_mw if forward else place.data.line_reverse_mw
         most, flow = float(limits[number, place.block_place]), max(direct, reverse)
-        free = line.loss == 0.0 and float(place.data.exchange_cost[number]) == 0.0
+        cost = float(place.data.exchange_cost[number])
         full = at(flow, most)
         yield {
             "id": line.id,
@@ -116,9 +116,11 @@ def _links(place: _Place) -> Iterator[dict[str, Any]]:
             "target_id": line.target_bus_id,
             "net_flow_mw": direct - reverse,
             "most_mw": most,
+            "cost": cost,
+            "loss": line.loss,
             "congested": full,
             # An idle line that costs something lets prices differ by that much.
-            "connects": not full and (free or flow > 0.0) and most > 0.0,
+            "connects": not full and most > 0.0 and (flow > 0.0 or cost == line.loss == 0.0),
         }
 
 
@@ -343,6 +345,8 @@ def _shown(unit: dict[str, Any], named: dict[int, str]) -> dict[str, Any]:
 
 
 def _shown_line(link: dict[str, Any], named: dict[int, str]) -> dict[str, Any]:
-    kept = {name: link[name] for name in ("id", "name", "net_flow_mw", "most_mw", "congested")}
+    kept = {
+        name: link[name] for name in ("id", "name", "net_flow_mw", "most_mw", "cost", "loss", "congested")
+    }
     ends = {end: named.get(link[f"{end}_id"], str(link[f"{end}_id"])) for end in ("source", "target")}
     return {**kept, **ends}

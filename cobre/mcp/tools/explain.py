@@ -56,6 +56,10 @@ class Link(Answer):
     net_flow_mw: float
     most_mw: float
     """In the direction of the flow."""
+    cost: float
+    """$/MWh of flow."""
+    loss: float
+    """Share of the flow that does not arrive."""
     congested: bool
 
 
@@ -70,7 +74,8 @@ class PriceExplanation(Answer):
     price: float
     """$/MWh, not discounted."""
     prices: dict[str, float]
-    """Of all buses of the price area: those that lines below their limits connect."""
+    """Of all buses of the price area: those that lines below their limits connect; costs and losses of lines
+    keep them apart."""
     deficit_mw: float
     excess_mw: float
     units: list[Unit]
