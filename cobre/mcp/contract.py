@@ -98,7 +98,7 @@ class Arguments(BaseModel):
 class Answer(BaseModel):
     """What a tool returns, and in one sentence for people."""
 
-    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="null")
+    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="null", use_attribute_docstrings=True)
 
     def headline(self) -> str:
         """Return the answer in a sentence or two."""

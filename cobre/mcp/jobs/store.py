@@ -161,10 +161,12 @@ class JobStore:
         return [read_state(place) for place in reversed(job_directories(self.directory))]
 
     def cancel(self, job: str, *, at_once: bool) -> JobState:
-        """Ask a job to stop, and return it; one that has ended stays as it is."""
+        """Ask a job to stop, and return it; one that has ended stays as it is.
+
+        One that was lost while it waited is not taken up again.
+        """
         place = self._place(job)
-        state = read_state(place)
-        if not state.ended:
+        if not has_ended(place):
             atomic_write(place / CANCEL, lambda file: _write(file, b"now" if at_once else b"soon"))
         return read_state(place)
 

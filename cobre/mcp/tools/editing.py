@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -71,6 +72,7 @@ def edit(settings: Settings, arguments: EditArguments) -> Edited:
     """Make changes, check the case they give, and write it if asked to: all files or none."""
     if arguments.apply:
         settings.require_write("change cases")
+        refuse_private(settings.root.inside(clean(arguments.case)))
         with _only_writer(settings, arguments.case):
             return _edit(settings, arguments)
     return _edit(settings, arguments)
@@ -160,7 +162,9 @@ def _new_document(change: Change) -> Any:
 def _same(one: Any, other: Any) -> bool:
     if one is None or other is None:
         return one is other
-    return bool(one == other) if isinstance(one, dict) else bool(one.equals(other))
+    if isinstance(one, dict):
+        return json.dumps(one) == json.dumps(other)  # 1, 1.0 and true are equal in Python
+    return bool(one.equals(other))
 
 
 def _encoded(path: str, document: Any, before: bytes | None) -> bytes:
