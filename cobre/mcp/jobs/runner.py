@@ -25,6 +25,8 @@ from cobre.mcp.paths import PRIVATE_DIRECTORY, Root
 _POLL_S: Final = 0.2
 _PATIENCE_S: Final = 30.0
 """From a request to stop at once until the process is killed."""
+_GRACE_S: Final = 600.0
+"""From the limit of time, when the job is asked to stop after its iteration, until it shall stop at once."""
 _PR_SET_PDEATHSIG: Final = 1
 _FLAGS: Final = frozenset({"resume", "force"})
 _NUMBERS: Final = frozenset(
@@ -148,10 +150,11 @@ def _run(command: list[str], place: Path, alive: int, stop: _Stop) -> int:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(_POLL_S)
         moment = time.monotonic()
+        late = stop.reason == "time" and asked > 0.0 and moment > asked + _GRACE_S
         if stop.asked() and not asked:
             asked = moment
             process.send_signal(signal.SIGTERM)
-        elif asked and stop.at_once and not forced and moment > asked + _POLL_S:
+        elif asked and (stop.at_once or late) and not forced and moment > asked + _POLL_S:
             forced = moment
             process.send_signal(signal.SIGTERM)
         elif forced and moment > forced + _PATIENCE_S:

@@ -211,6 +211,7 @@ def _submit(settings: Settings, kind: Kind, arguments: JobArguments, options: di
     build_case(root, place, contents)  # all problems now, not when the job's turn has come
     with root.directory(output, create=True) as descriptor:
         root.check_tree(output, descriptor)
+        output = root.inside(output)
     store = JobStore(settings)
     given = {name: value for name, value in options.items() if value is not None}
     return job_answer(settings, store.state(store.submit(kind, place, contents, output, given)))
