@@ -29,6 +29,7 @@ LAYERS = (
     {"sddp"},
     {"results"},
     {"templates"},
+    {"mcp"},
     {"cli"},
     {"__init__", "__main__"},
 )

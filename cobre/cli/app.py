@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from cobre._version import __version__
 from cobre.cli import (
     help_texts,
+    mcp_options,
     report_options,
     results_commands,
     simulation_commands,
@@ -265,6 +266,7 @@ def _train(
 simulation_commands.add_commands(_command)
 results_commands.add_commands(_command)
 _command("watch", help=watch_options.WATCH, epilog=watch_options.EPILOG)(watch_options.watch)
+_command("mcp", help=mcp_options.MCP, epilog=mcp_options.EPILOG)(mcp_options.mcp)
 _command("report", help=report_options.REPORT, epilog=report_options.EPILOG)(report_options.report)
 
 

@@ -37,7 +37,12 @@ _ARGUMENT_FIELDS = frozenset(
         *("warm_start", "output", "lp_engine", "scenarios", "policy", "force"),
     }
 )
-_CONFIGURATION_KINDS = frozenset({"CacheUnavailable", "UnsafeCacheDirectory", "SolverLibrary"})
+_CONFIGURATION_KINDS = frozenset(
+    {
+        *("CacheUnavailable", "UnsafeCacheDirectory", "SolverLibrary"),
+        *("InvalidRoot", "TokenNeeded", "InvalidToken", "HostNameNeeded", "AddressInUse"),
+    }
+)
 
 
 def exit_code_of(error: CobreError) -> ExitCode:

@@ -326,7 +326,7 @@ class _Reader:
         if path is None:
             return None
         try:
-            return _read_token(path)
+            return read_token(path)
         except OSError as error:
             self.wrong("MissingFile", "TOKEN_FILE", f"cannot be read: {error.strerror}", path)
         except ValueError as error:
@@ -379,8 +379,14 @@ def _split_endpoint(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def _read_token(path: str) -> bytes:
-    """Read a secret; the file is opened first and checked then, so that it cannot be exchanged in between."""
+def read_token(path: str) -> bytes:
+    """Read a secret; the file is opened first and checked then, so that it cannot be exchanged in between.
+
+    Raises
+    ------
+    OSError, ValueError
+        When it cannot be read, holds no token, or is not the user's alone.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         status = os.fstat(descriptor)

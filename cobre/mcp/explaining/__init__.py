@@ -1,0 +1,1 @@
+"""Reasons for simulated prices and water values, from tables, limits and cuts; nothing of the protocol."""
