@@ -53,12 +53,12 @@ def _children(pid: int) -> list[int]:
     return sorted(int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split())
 
 
-def _join(case: Path, ranks: int, *arguments: object) -> list[subprocess.Popen[str]]:
+def _join(case: Path, ranks: int, *arguments: object, command: str = "train") -> list[subprocess.Popen[str]]:
     """Start the ranks of a job by hand, as a launcher would."""
     name = f"/cobre_joined_{secrets.token_hex(6)}"
     return [
         start(
-            "train",
+            command,
             case,
             *arguments,
             COBRE_COMM_BACKEND="shm",
@@ -114,6 +114,19 @@ def test_joined_ranks_speak_with_one_voice(tmp_path):
     assert [bool(stdout) for stdout, _ in outputs] == [True, False, False]
     assert not any(stderr for _, stderr in outputs)
     assert strict_json(outputs[0][0])["data"]["policy_sha256"] == one["policy_sha256"]
+
+
+def test_joined_ranks_train_and_simulate_and_one_of_them_ends_with_the_verdict(tmp_path):
+    case = copy_example(tmp_path)
+    ranks = _join(case, 2, "--iterations", 3, "--scenarios", 40, "--no-progress", command="run")
+    outputs = [process.communicate() for process in ranks]
+    assert [process.returncode for process in ranks] == [0, 0], outputs
+    assert outputs[1] == ("", "")
+    lines = outputs[0][0].splitlines()
+    assert lines[-1].split(maxsplit=1)[1].startswith("cobre report ")
+    titles = [line for line in lines if not line.startswith(" ")]
+    assert titles[-4:-1] == ["Training complete", "Simulation complete", "Expected cost by component"]
+    assert titles[-1] == "Verdict: not converged"
 
 
 def test_a_wrong_case_ends_all_joined_ranks_alike(tmp_path):
