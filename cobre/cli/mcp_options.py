@@ -22,12 +22,10 @@ TOKEN_VARIABLE: Final = "COBRE_MCP_TOKEN"
 
 MCP = (
     "Serve agents by the Model Context Protocol: they inspect, edit and validate cases, train, simulate, "
-    "query and "
-    "explain, all below one directory. On standard input and output unless --http is given.\n\n"
+    "query and explain, all below one directory. On standard input and output unless --http is given.\n\n"
     "The server only reads unless --allow-write is given. Trainings and simulations are jobs: they take "
-    "turns, go on "
-    "when the server ends, and are there when another one starts. Needs the extra mcp: "
-    "pip install 'cobre-sddp\\[mcp]'."
+    "turns, go on when the server ends, and are there when another one starts. Needs the extra mcp: pip "
+    "install 'cobre-sddp\\[mcp]'."
 )
 EPILOG = (
     "Examples:\n\ncobre mcp --root plans\n\ncobre mcp --root plans --allow-write --max-minutes 60\n\n"
@@ -62,8 +60,7 @@ def mcp(
             "--token-file",
             metavar="FILE",
             help="What HTTP clients must give as 'Authorization: Bearer TOKEN'; 16 bytes or more, mode "
-            "0600. In its "
-            f"place the variable {TOKEN_VARIABLE}.",
+            f"0600. In its place the variable {TOKEN_VARIABLE}.",
         ),
     ] = None,
     allow_host: Annotated[

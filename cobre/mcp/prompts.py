@@ -48,9 +48,8 @@ _ALL: Final = (
         "1. cobre_list: is the case there? If not, cobre_create_case from the nearest template.\n"
         "2. cobre_inspect_case: entities, stages, uncertainty. cobre_get_config_schema where a key is "
         "unclear.\n"
-        "3. cobre_edit_case for each change, first without apply: show me the diff and the problems, "
-        "then apply with "
-        "the case_sha256 that you saw.\n"
+        "3. cobre_edit_case for each change, first without apply: show me the diff and the problems, then "
+        "apply with the case_sha256 that you saw.\n"
         "4. cobre_validate: repair every error, and explain every warning that stays.\n"
         "5. cobre_estimate: time and memory, as the estimates that they are, against the limits of the "
         "server.\n"
@@ -64,16 +63,13 @@ _ALL: Final = (
         {"output": "The output directory of a training."},
         ("output",),
         "Has the training in {output!s} converged?\n\n"
-        "1. cobre_query_convergence: the verdict first. State its conclusion, the kind of each bound, "
-        "and the gap; "
-        "call a bound that is not proven an estimate.\n"
+        "1. cobre_query_convergence: the verdict first. State its conclusion, the kind of each bound, and "
+        "the gap; call a bound that is not proven an estimate.\n"
         "2. How did the lower bound move in the last tenth of the iterations?\n"
-        "3. cobre_query_results on stage_costs and entity_costs: what is paid for? Deficit and "
-        "violations that dominate "
-        "are a fault of the case more often than of the training.\n"
+        "3. cobre_query_results on stage_costs and entity_costs: what is paid for? Deficit and violations "
+        "that dominate are a fault of the case more often than of the training.\n"
         "4. What to do next: the verdict's next_step, with the iterations it takes (cobre_resume), or a "
-        "change of the "
-        "case. Say what you do not know.",
+        "change of the case. Say what you do not know.",
         {},
     ),
     Prompt(
@@ -99,9 +95,8 @@ _ALL: Final = (
         "Explain the results in {output!s}. Question: {question}\n\n"
         "1. cobre_list_scenarios: expected cost with its confidence interval, CVaR, the dearest scenarios.\n"
         "2. cobre_query_results with quantiles: storage of hydros, prices and deficit of buses.\n"
-        "3. In a dear scenario: cobre_explain_price where the price is highest, "
-        "cobre_explain_water_value for the "
-        "largest reservoir.\n"
+        "3. In a dear scenario: cobre_explain_price where the price is highest, cobre_explain_water_value "
+        "for the largest reservoir.\n"
         "4. Answer in plain words, each number with its unit and its table. Do not claim what the tables "
         "do not show.",
         {"question": "what drives the cost?"},

@@ -18,15 +18,11 @@ from cobre.mcp.resources import FIXED, TEMPLATES, request_of
 
 INSTRUCTIONS = (
     "cobre plans hydrothermal power systems by SDDP. All paths are relative to one directory. Start with "
-    "cobre_list; "
-    "describe a case with cobre_inspect_case, check it with cobre_validate, change it with "
-    "cobre_edit_case (a diff first, "
-    "then apply), estimate the work with cobre_estimate. cobre_train, cobre_simulate and cobre_run "
-    "return jobs: follow "
-    "them with cobre_job_status and wait_s. Read results with cobre_query_results, explain them with "
-    "cobre_explain_price "
-    "and cobre_explain_water_value. A lower bound is proven only where its kind is 'bound'; say "
-    "'estimate' otherwise."
+    "cobre_list; describe a case with cobre_inspect_case, check it with cobre_validate, change it with "
+    "cobre_edit_case (a diff first, then apply), estimate the work with cobre_estimate. cobre_train, "
+    "cobre_simulate and cobre_run return jobs: follow them with cobre_job_status and wait_s. Read results "
+    "with cobre_query_results, explain them with cobre_explain_price and cobre_explain_water_value. A "
+    "lower bound is proven only where its kind is 'bound'; say 'estimate' otherwise."
 )
 
 

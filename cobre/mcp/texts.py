@@ -13,15 +13,19 @@ from typing import Any, Final
 from cobre.errors import CobreError, Problem
 
 _DESCRIPTOR: Final = re.compile(r"/proc/self/fd/\d+/?")
-_ELSEWHERE: Final = re.compile(r"(?:(?<=[\s'\"(=:,\[])|^)/(?:[^\s'\"(),:;\]]+/)*[^\s'\"(),:;\]]+")
 _MOST_PROBLEMS: Final = 200
 
 
 class Hider:
-    """Replaces paths of this machine in texts: those below the root become relative, others vanish."""
+    """Replaces paths of this machine in texts: those below the root become relative, others vanish.
+
+    What begins with a slash but with no directory of this machine is left: it may be a JSON Pointer.
+    """
 
     def __init__(self, root: Path) -> None:
         self._own = re.compile(rf"{re.escape(str(root))}(?:/|(?![\w.-]))")
+        tops = "|".join(re.escape(entry.name) for entry in Path("/").iterdir())
+        self._elsewhere = re.compile(rf"(?:(?<=[\s'\"(=:,\[])|^)/(?:{tops})(?:/[^\s'\"(),:;\]]*|(?![\w.-]))")
 
     def text(self, text: str) -> str:
         """Return a text without absolute paths.
@@ -31,7 +35,7 @@ class Hider:
         'a/config.json is not like <path> (MW/(m3/s))'
         """
         found = self._own.sub("", _DESCRIPTOR.sub("", text))
-        return _ELSEWHERE.sub("<path>", found)
+        return self._elsewhere.sub("<path>", found)
 
     def value(self, value: Any) -> Any:
         """Return a JSON value whose texts hold no absolute paths."""

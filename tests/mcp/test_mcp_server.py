@@ -143,7 +143,9 @@ def test_paths_are_taken_out_of_texts() -> None:
     for text, hidden in (
         ("/srv/plans/a/b is wrong", "a/b is wrong"),
         ("in '/srv/plans/a'", "in 'a'"),
-        ("/srv/plans2/a", "<path>"),
+        ("/etc/plans2/a", "<path>"),
+        ("/etc", "<path>"),
+        ("such as /training/forward_passes, /etcetera/x", "such as /training/forward_passes, /etcetera/x"),
         ("see /etc/passwd: denied", "see <path>: denied"),
         ("/proc/self/fd/12/training is missing", "training is missing"),
         ("3 MW/(m3/s) and 5 $/MWh, 1/2", "3 MW/(m3/s) and 5 $/MWh, 1/2"),

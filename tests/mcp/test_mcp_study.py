@@ -82,6 +82,10 @@ def inspect_and_edit(agent: Agent, root: Path) -> None:
         == 120
     )
     assert agent.kinds("cobre_edit_case", case="plan", changes=changes[:1], **expected) == {"CaseChanged"}
+    wrong = agent.refused(
+        "cobre_edit_case", case="plan", changes=[{**changes[0], "pointer": "/training/none"}]
+    )
+    assert wrong[0]["context"] == {"file": "config.json", "pointer": "/training/none"}
     assert agent.call("cobre_validate", case="plan")["valid"]
     estimate = agent.call("cobre_estimate", case="plan")
     assert estimate["training_lps"] == estimate["iterations"] * (120 * (4 + 3 * 4) + 4)

@@ -283,8 +283,7 @@ def _statements(
         source = "its water" if unit["kind"] == "hydro" else "one more MWh of it"
         yield (
             f"{unit['name']} ({unit['kind']}) is between its limits, and the {what} of {source} is the "
-            f"price: "
-            f"{unit['marginal_cost']:.6g} $/MWh."
+            f"price: {unit['marginal_cost']:.6g} $/MWh."
         )
     for number in sorted(area):
         if float(buses[number]["excess_mw"]) > 0.0:
@@ -302,9 +301,8 @@ def _statements(
     if not short and not setters:
         yield (
             "No unit of the price area is between its limits with a marginal cost that is the price: it "
-            "lies between "
-            "the costs of units at their maximum and of units at their minimum, or other rows of the LP "
-            "set it."
+            "lies between the costs of units at their maximum and of units at their minimum, or other rows "
+            "of the LP set it."
         )
 
 
@@ -334,9 +332,8 @@ def _unknown(place: _Place, units: list[dict[str, Any]]) -> Iterator[str]:
     unclear = [unit["name"] for unit in units if unit["kind"] == "hydro" and unit["marginal_cost"] is None]
     if unclear:
         yield (
-            f"Marginal cost of {', '.join(dict.fromkeys(unclear[:10]))}: it depends on planes, travel "
-            f"time or "
-            "chronological blocks."
+            f"Marginal cost of {', '.join(dict.fromkeys(unclear[:10]))}: it depends on planes, travel time "
+            "or chronological blocks."
         )
 
 

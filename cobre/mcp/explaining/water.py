@@ -234,9 +234,8 @@ def _statements(found: dict[str, Any], ranked: list[dict[str, Any]]) -> Iterator
         else:
             values = [cut["water_value"] for cut in same]
             yield (
-                f"{len(same)} cuts are highest: another hm3 left is worth {min(values):.6g} $, one hm3 "
-                f"less costs "
-                f"{max(values):.6g} $."
+                f"{len(same)} cuts are highest: another hm3 left is worth {min(values):.6g} $, one hm3 less "
+                f"costs {max(values):.6g} $."
             )
         yield _in_stage(found, after * (found["discount_factor"] or 1.0))
     elif found["binding"]:

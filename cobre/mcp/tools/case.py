@@ -326,9 +326,8 @@ TOOLS: Final = (
     Tool(
         "cobre_validate",
         "Validate a case",
-        "Check a case: every error and warning with file, entity, field, value and a suggestion how to "
-        "fix it, and "
-        "the energy balance of the system. Nothing is written.",
+        "Check a case: every error and warning with file, entity, field, value and a suggestion how to fix "
+        "it, and the energy balance of the system. Nothing is written.",
         ValidateArguments,
         Validation,
         validate,
@@ -337,8 +336,7 @@ TOOLS: Final = (
         "cobre_inspect_case",
         "Describe a case",
         "Describe a case (entities with their names, stages, uncertainty, models), or return one of its "
-        "files: a JSON "
-        "document, or the rows of a table.",
+        "files: a JSON document, or the rows of a table.",
         InspectArguments,
         Inspection,
         inspect,
@@ -347,8 +345,7 @@ TOOLS: Final = (
         "cobre_estimate",
         "Estimate the work of a study",
         "Count the LPs of a study, and estimate time and memory of training, before running it; with the "
-        "limits of "
-        "this server.",
+        "limits of this server.",
         EstimateArguments,
         Estimate,
         estimate,

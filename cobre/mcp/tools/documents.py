@@ -39,8 +39,8 @@ class Change(BaseModel):
         None,
         max_length=1024,
         description="JSON Pointer, such as /training/stopping_rules/0/limit. An item of a list may also "
-        "be named by "
-        "a key: /thermals/name=Gas/cost_per_mwh, /hydros/id=3; '-' is the place behind the last.",
+        "be named by a key: /thermals/name=Gas/cost_per_mwh, /hydros/id=3; '-' is the place behind the "
+        "last.",
     )
     value: Any = Field(None, description="The new value at the pointer.")
     where: dict[str, str | int | float | bool | None] | None = Field(

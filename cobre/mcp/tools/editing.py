@@ -271,11 +271,9 @@ TOOLS: Final = (
     Tool(
         "cobre_edit_case",
         "Edit a case",
-        "Change values of a case: JSON files by JSON Pointer, tables by rows. Returns the unified diff "
-        "and every "
-        "problem that the changed case has. Nothing is written without apply = true (and a server that "
-        "may write), "
-        "and a case with errors only with force = true.",
+        "Change values of a case: JSON files by JSON Pointer, tables by rows. Returns the unified diff and "
+        "every problem that the changed case has. Nothing is written without apply = true (and a server "
+        "that may write), and a case with errors only with force = true.",
         EditArguments,
         Edited,
         edit,

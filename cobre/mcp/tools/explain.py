@@ -248,8 +248,8 @@ TOOLS: Final[tuple[Any, ...]] = (
         "cobre_explain_price",
         "Explain a price",
         "Why the price of a bus is what it is in a simulated scenario, stage and block: units between "
-        "their limits and "
-        "what one more MWh of them costs, congested lines, deficit; only what follows from the data.",
+        "their limits and what one more MWh of them costs, congested lines, deficit; only what follows "
+        "from the data.",
         PriceArguments,
         PriceExplanation,
         explain_price,
@@ -257,9 +257,8 @@ TOOLS: Final[tuple[Any, ...]] = (
     Tool(
         "cobre_explain_water_value",
         "Explain a water value",
-        "Why the water of a plant is worth what it is in a simulated scenario and stage: the cuts that "
-        "are highest at "
-        "the state, with their slopes, and the limits that the plant is at.",
+        "Why the water of a plant is worth what it is in a simulated scenario and stage: the cuts that are "
+        "highest at the state, with their slopes, and the limits that the plant is at.",
         WaterArguments,
         WaterExplanation,
         explain_water_value,

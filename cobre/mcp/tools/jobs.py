@@ -348,8 +348,7 @@ def _resumed_as(settings: Settings, state: JobState) -> Kind | None:
 
 _QUEUE: Final = (
     "Returns at once with a job, or waits up to wait_s seconds with notifications of progress. Jobs take "
-    "turns, keep "
-    "a copy of the case, and survive a restart of the server; cobre_job_status follows one."
+    "turns, keep a copy of the case, and survive a restart of the server; cobre_job_status follows one."
 )
 
 TOOLS: Final = (
@@ -391,9 +390,7 @@ TOOLS: Final = (
         "cobre_resume",
         "Resume a job",
         "Submit a job that goes on where another one stopped (of cobre_run: its training, or its "
-        "simulation): from its last checkpoint, to the same "
-        "bytes as a run that "
-        f"was never stopped. {_QUEUE}",
+        f"simulation): from its last checkpoint, to the same bytes as a run that was never stopped. {_QUEUE}",
         ResumeArguments,
         Job,
         resume,

@@ -195,8 +195,7 @@ TOOLS: Final = (
         "cobre_inspect_policy",
         "Inspect a policy",
         "What a stored policy holds: iterations, bounds, state, cuts by stage; with a stage also the "
-        "future cost and the "
-        "water values at a state.",
+        "future cost and the water values at a state.",
         InspectPolicyArguments,
         InspectedPolicy,
         inspect_policy,

@@ -244,8 +244,7 @@ class Scenarios(Answer):
         """Return the expected cost."""
         return (
             f"{self.output}: {self.scenarios_total:,} scenarios, expected cost {self.mean_cost} ± "
-            f"{self.ci_95} $ "
-            f"(95 %), CVaR 95 % {_shown(self.cvar_95)} $."
+            f"{self.ci_95} $ (95 %), CVaR 95 % {_shown(self.cvar_95)} $."
         )
 
 
@@ -433,9 +432,8 @@ TOOLS: Final = (
         "cobre_query_results",
         "Query results",
         "Rows of a table of results, chosen by entity, stage, scenario, block or a condition; without a "
-        "table the list "
-        "of tables; with describe the meaning and units of columns; with quantiles their distribution "
-        "over scenarios.",
+        "table the list of tables; with describe the meaning and units of columns; with quantiles their "
+        "distribution over scenarios.",
         QueryArguments,
         Rows,
         query,
