@@ -15,6 +15,7 @@ from cobre.mcp.catalogue import TOOLS, Outcome, find_tool
 from cobre.mcp.contract import Settings, Tool
 from cobre.mcp.prompts import PROMPTS
 from cobre.mcp.resources import FIXED, TEMPLATES, request_of
+from cobre.mcp.texts import encodable
 
 INSTRUCTIONS = (
     "cobre plans hydrothermal power systems by SDDP. All paths are relative to one directory. Start with "
@@ -76,7 +77,7 @@ def make_server(settings: Settings) -> Server[Any]:
         name, arguments, pick = request
         outcome = await calls.call(TOOLS[name], arguments, context.session.report_progress)
         if outcome.content is None:
-            raise MCPError(types.INVALID_PARAMS, outcome.headline, {"problems": outcome.problems})
+            raise MCPError(types.INVALID_PARAMS, encodable(outcome.headline), {"problems": outcome.problems})
         content = outcome.content if pick is None else outcome.content[pick]
         text = json.dumps(content, ensure_ascii=False)
         return types.ReadResourceResult(
@@ -154,7 +155,7 @@ def _result(outcome: Outcome) -> types.CallToolResult:
     """Return what the protocol carries: the answer in words, as text in JSON, and as structured content."""
     failed = outcome.content is None
     document = {"problems": outcome.problems} if failed else outcome.content
-    texts = [outcome.headline, json.dumps(document, ensure_ascii=False)]
+    texts = [encodable(outcome.headline), json.dumps(document, ensure_ascii=False)]
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text) for text in texts],
         structured_content=outcome.content,

@@ -34,7 +34,7 @@ class Hider:
         >>> hider.text("/srv/plans/a/config.json is not like /etc/passwd (MW/(m3/s))")
         'a/config.json is not like <path> (MW/(m3/s))'
         """
-        found = self._own.sub("", _DESCRIPTOR.sub("", text))
+        found = self._own.sub("", _DESCRIPTOR.sub("", encodable(text)))
         return self._elsewhere.sub("<path>", found)
 
     def value(self, value: Any) -> Any:
@@ -57,20 +57,31 @@ class Hider:
         return [self.problem(problem) for problem in error.problems[:_MOST_PROBLEMS]]
 
 
+def encodable(text: str) -> str:
+    r"""Return a text that UTF-8 can hold: a name of a file may be none, and would end the connection.
+
+    >>> print(encodable("a\udcff"))
+    a\udcff
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def plain(value: Any) -> Any:
     """Return a value as JSON has it: numbers that are not finite become null, dates texts."""
     if isinstance(value, enum.Enum):
         return plain(value.value)
-    if value is None or isinstance(value, (bool, int, str)):
+    if value is None or isinstance(value, (bool, int)):
         return value
+    if isinstance(value, str):
+        return encodable(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
+        return {encodable(str(name)): plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item) for item in value]
     if isinstance(value, (datetime.date, datetime.datetime)):
         return value.isoformat()
     if hasattr(value, "tolist"):  # NumPy scalars and arrays
         return plain(value.tolist())
-    return str(value)
+    return encodable(str(value))

@@ -9,6 +9,16 @@ from pathlib import Path
 import pytest
 from mcp_helpers import copy_case, environment
 
+_HERE = Path(__file__).parent
+_TIMEOUT_S = 900
+"""Of a test: the first one compiles kernels, on a machine that may do other things meanwhile."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _HERE in item.path.parents:
+            item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
+
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -21,6 +31,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [sys.executable, "-m", "cobre", "run", str(case), *options],
         env=environment(),
         check=True,
-        timeout=280,
+        timeout=_TIMEOUT_S,
     )
     return root

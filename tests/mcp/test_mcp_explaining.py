@@ -40,7 +40,7 @@ def cascade(tmp_path_factory: pytest.TempPathFactory) -> Settings:
         [sys.executable, "-m", "cobre", "run", str(case), *options],
         env=environment(),
         check=True,
-        timeout=280,
+        timeout=600,
     )
     return Settings(Root.at(root))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -44,6 +45,10 @@ def place(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = json.loads((root / "boundary" / "config.json").read_text())
     config["policy"] = {"boundary": {"path": str(base / "secret")}}
     (root / "boundary" / "config.json").write_text(json.dumps(config))
+    unreadable = root / os.fsdecode(b"\xff\xfe")
+    (unreadable / "system").mkdir(parents=True)
+    (unreadable / "config.json").write_text("{}")
+    (unreadable / os.fsdecode(b"\xfd.json")).write_text("{}")
     return root
 
 
@@ -192,6 +197,11 @@ def test_limits_of_rows(reader: Agent) -> None:
     assert reader.tools["cobre_query_results"].input_schema["properties"]["limit"]["default"] == 1_000
     for limit in (0, -1, 10_001, 2**70, "many", 1.5):
         assert reader.kinds("cobre_query_results", **arguments, limit=limit) == {"InvalidArgument"}
+
+
+def test_names_that_are_no_text_are_shown(reader: Agent) -> None:
+    assert "\\udcff\\udcfe" in reader.call("cobre_list")["cases"]
+    assert reader.kinds("cobre_inspect_case", case="\\udcff\\udcfe") == {"FileNotFound"}
 
 
 def test_errors_name_directories_as_the_client_does(reader: Agent) -> None:

@@ -216,8 +216,49 @@ def test_the_output_of_a_job_stays_below_the_root(store: JobStore, make: Make, o
     assert not outside.exists()
 
 
+@pytest.mark.parametrize("name", ["messages.log", "log.jsonl", "result.json", "started.json", "alive"])
+def test_links_in_the_place_of_files_of_a_job_are_not_followed(
+    store: JobStore, make: Make, name: str
+) -> None:
+    """Such as a directory that somebody has packed may hold."""
+    secret = store.settings.root.path.with_name(f"secret-{name}")
+    secret.write_text(
+        json.dumps({"type": "progress", "iteration": 7, "at": "secret", "envelope": {"x": 1}}) + "\n"
+    )
+    before = secret.read_text()
+    place = make(1, alive=False)
+    (place / name).unlink(missing_ok=True)
+    (place / name).symlink_to(secret)
+    assert "secret" not in str(store.state("train-1"))
+    assert store.state("train-1").progress.done == 0
+    if name in ("messages.log", "alive"):
+        assert store.revive() == []
+    assert secret.read_text() == before
+
+
+def test_jobs_that_are_links_are_none(store: JobStore, make: Make) -> None:
+    place = make(1, alive=False)
+    outside = store.settings.root.path.with_name("jobs-outside")
+    place.rename(outside)
+    place.symlink_to(outside)
+    assert store.states() == []
+    assert store.revive() == []
+    place.unlink()
+    (store.directory / "queue.lock").unlink()
+    store.directory.rmdir()
+    store.directory.symlink_to(outside.parent)
+    assert store.states() == []
+    assert store.revive() == []
+    with pytest.raises(CobreError) as caught:
+        store.submit("train", "plan", {}, "out", {})
+    assert caught.value.kind == "PathOutsideRoot"
+
+
 def test_a_damaged_record_is_reported(store: JobStore, make: Make) -> None:
-    (make(1) / "job.json").write_text('{"id": "train-1"}')
+    (make(1, alive=False) / "job.json").write_text('{"id": "train-1"}')
+    make(2)
+    assert [state.request.number for state in store.states()] == [2]
+    assert store.revive() == []
     with pytest.raises(CobreError) as caught:
         store.state("train-1")
     assert caught.value.kind == "JobDamaged"

@@ -164,6 +164,7 @@ def dialogue() -> ModuleType:
     return module
 
 
+@pytest.mark.usefixtures("finished")  # kernels are compiled then
 def test_the_recorded_dialogue_is_what_happens(dialogue: ModuleType) -> None:
     assert dialogue.record() == dialogue.recorded()
 
@@ -208,6 +209,6 @@ def test_a_job_is_stopped_at_its_limit_of_time(tmp_path: Path) -> None:
 
 def stopped_with_results(agent: Agent) -> None:
     """3 seconds may end before the first iteration: the job is stopped either way."""
-    job = agent.call("cobre_train", case="plan", iterations=10_000_000, wait_s=200.0)
+    job = agent.call("cobre_train", case="plan", iterations=10_000_000, wait_s=600.0)
     assert job["status"] == "stopped"
     assert job["progress"] < 10_000_000

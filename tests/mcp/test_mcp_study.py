@@ -29,6 +29,7 @@ def by_http(root: Path) -> Iterator[Agent]:
         yield agent
 
 
+@pytest.mark.usefixtures("finished")  # kernels are compiled then
 @pytest.mark.parametrize("connect", [by_stdio, by_http])
 def test_a_whole_study(tmp_path: Path, connect: Connect) -> None:
     copy_case(tmp_path)
@@ -44,10 +45,10 @@ def test_a_whole_study(tmp_path: Path, connect: Connect) -> None:
         state = agent.call("cobre_job_status", job=job["job"], wait_s=0.5)
         assert state["status"] == "running"
         assert state["progress"] >= 1
-        state = agent.call("cobre_cancel_job", job=job["job"], wait_s=100.0)
+        state = agent.call("cobre_cancel_job", job=job["job"], wait_s=600.0)
         assert (state["status"], state["resumable"]) == ("cancelled", True)
         done = state["result"]["iterations"]
-        resumed = agent.call("cobre_resume", job=job["job"], iterations=done + 2, wait_s=100.0)
+        resumed = agent.call("cobre_resume", job=job["job"], iterations=done + 2, wait_s=600.0)
         assert (resumed["status"], resumed["resumes"]) == ("complete", job["job"])
         assert resumed["result"]["iterations"] == done + 2
         simulate_and_read(agent)
@@ -93,7 +94,7 @@ def inspect_and_edit(agent: Agent, root: Path) -> None:
 
 
 def simulate_and_read(agent: Agent) -> None:
-    job = agent.call("cobre_simulate", case="plan", scenarios=10, wait_s=100.0)
+    job = agent.call("cobre_simulate", case="plan", scenarios=10, wait_s=600.0)
     assert (job["status"], job["progress"]) == ("complete", 10)
     rows = agent.call("cobre_query_results", output="plan/output", table="buses", scenario=[3], stage=[0])
     assert rows["rows_total"] == len(rows["rows"]) > 0
@@ -117,10 +118,10 @@ def simulate_and_read(agent: Agent) -> None:
 
 def compare_with_another(agent: Agent, iterations: int) -> None:
     """A training that was never stopped makes the same policy; other scenarios have other costs."""
-    job = agent.call("cobre_train", case="plan", iterations=iterations, output="at-once", wait_s=100.0)
+    job = agent.call("cobre_train", case="plan", iterations=iterations, output="at-once", wait_s=600.0)
     assert job["status"] == "complete"
     assert agent.call("cobre_compare_policies", a="plan/output", b="at-once")["equal"]
-    job = agent.call("cobre_simulate", case="plan", scenarios=10, output="at-once", seed=7, wait_s=100.0)
+    job = agent.call("cobre_simulate", case="plan", scenarios=10, output="at-once", seed=7, wait_s=600.0)
     assert job["status"] == "complete"
     compared = agent.call("cobre_compare_results", a="plan/output", b="at-once")
     assert not compared["equal"]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cobre.errors import CobreError
-from cobre.mcp.jobs.state import CANCEL, CASE, LOG, MESSAGES, Request, last_line, read_request
+from cobre.mcp.jobs.state import CANCEL, CASE, LOG, MESSAGES, Request, append_to, last_line, read_request
 from cobre.mcp.jobs.store import take_turn, write_result
 from cobre.mcp.paths import PRIVATE_DIRECTORY, Root
 
@@ -135,7 +135,7 @@ def command_of(request: Request, place: Path, root: Root) -> list[str]:
 def _run(command: list[str], place: Path, alive: int, stop: _Stop) -> int:
     """Run the command to its end, stop it when asked to; return its exit code, negative for a signal."""
     parent = os.getpid()
-    with (place / LOG).open("ab") as log, (place / MESSAGES).open("ab") as messages:
+    with append_to(place / LOG) as log, append_to(place / MESSAGES) as messages:
         process = subprocess.Popen(
             command,
             cwd="/",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, BinaryIO, Final, Literal
 
 from cobre.errors import CobreError
 
@@ -17,6 +18,7 @@ ENDED: Final = frozenset({"complete", "stopped", "cancelled", "failed", "interru
 
 JOB, STARTED, RESULT, CANCEL = "job.json", "started.json", "result.json", "cancel"
 ALIVE, LOG, MESSAGES, CASE = "alive", "log.jsonl", "messages.log", "case"
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _TAIL: Final = (1 << 16, 1 << 20)
 _SHOWN_MESSAGES: Final = 4_000
 
@@ -170,8 +172,8 @@ def read_request(directory: Path) -> Request:
 def is_alive(directory: Path) -> bool:
     """Return whether a process works on a job or waits for its turn: it holds a lock."""
     try:
-        descriptor = os.open(directory / ALIVE, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+        descriptor = os.open(directory / ALIVE, _READ)
+    except OSError:
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -243,23 +245,50 @@ def last_line(path: Path) -> dict[str, Any]:
     return lines[-1] if lines else {}
 
 
+def open_file(path: Path) -> BinaryIO:
+    """Open a file of a job to read it; links and pipes in its place are none.
+
+    Raises
+    ------
+    OSError
+        When there is no such file.
+    """
+    descriptor = os.open(path, _READ)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise FileNotFoundError(path)
+    return os.fdopen(descriptor, "rb")
+
+
+def append_to(path: Path) -> BinaryIO:
+    """Open a file of a job to append to it, which is no link.
+
+    Raises
+    ------
+    OSError
+        When it is one.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o600), "ab")
+
+
 def _first_line(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return _parsed(file.readline(_TAIL[1]))
-    except FileNotFoundError:
+    except OSError:
         return {}
 
 
 def _last_lines(path: Path, size: int | None) -> list[dict[str, Any]]:
     """Return the complete lines at the end of a log that are objects."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             end = file.seek(0, os.SEEK_END)
             size = end if size is None else size
             file.seek(max(0, end - size))
             content = file.read()
-    except FileNotFoundError:
+    except OSError:
         return []
     complete = content[: content.rfind(b"\n") + 1].split(b"\n")
     return [line for text in complete[0 if end <= size else 1 :] if (line := _parsed(text))]
@@ -275,14 +304,15 @@ def _parsed(text: bytes) -> dict[str, Any]:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        return _parsed(path.read_bytes())
+        with open_file(path) as file:
+            return _parsed(file.read())
     except OSError:
         return {}
 
 
 def _messages(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             end = file.seek(0, os.SEEK_END)
             file.seek(max(0, end - _SHOWN_MESSAGES))
             return file.read().decode("utf-8", "replace")

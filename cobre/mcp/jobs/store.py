@@ -35,6 +35,7 @@ from cobre.mcp.jobs.state import (
     JobState,
     Kind,
     Request,
+    append_to,
     has_ended,
     has_started,
     is_alive,
@@ -123,7 +124,7 @@ class JobStore:
 
     def revive(self) -> list[str]:
         """Start new processes for jobs that waited when theirs were lost; return their ids."""
-        if not self.directory.is_dir():
+        if self.directory.is_symlink() or not self.directory.is_dir():
             return []
         with queue_lock(self.directory):
             lost = [
@@ -133,9 +134,16 @@ class JobStore:
                     has_started(place) or has_ended(place) or (place / CANCEL).exists() or is_alive(place)
                 )
             ]
-            for place in lost:
-                self._start(place)
-        return [place.name for place in lost]
+            return [place.name for place in lost if self._started_again(place)]
+
+    def _started_again(self, place: Path) -> bool:
+        try:
+            read_request(place)
+            self._start(place)
+        except (CobreError, OSError) as error:  # somebody has changed its files
+            print(f"cobre mcp: job {place.name} cannot be started: {error}", file=sys.stderr)
+            return False
+        return True
 
     def state(self, job: str) -> JobState:
         """Return a job.
@@ -147,18 +155,13 @@ class JobStore:
         """
         return read_state(self._place(job))
 
-    def case_contents(self, job: str) -> dict[str, bytes]:
-        """Return the files of the case that a job holds."""
-        place = self._place(job) / CASE
-        return {
-            path.relative_to(place).as_posix(): path.read_bytes()
-            for path in place.rglob("*")
-            if path.is_file()
-        }
-
     def states(self) -> list[JobState]:
-        """Return all jobs, the latest first."""
-        return [read_state(place) for place in reversed(job_directories(self.directory))]
+        """Return all jobs whose records can be read, the latest first."""
+        found = []
+        for place in reversed(job_directories(self.directory)):
+            with contextlib.suppress(CobreError):
+                found.append(read_state(place))
+        return found
 
     def cancel(self, job: str, *, at_once: bool) -> JobState:
         """Ask a job to stop, and return it; one that has ended stays as it is.
@@ -171,13 +174,13 @@ class JobStore:
         return read_state(place)
 
     def _place(self, job: str) -> Path:
-        if _ID.match(job) is None or not (self.directory / job / JOB).is_file():
-            known = [place.name for place in job_directories(self.directory)][-10:]
+        known = [place.name for place in job_directories(self.directory)]
+        if job not in known:
             raise CobreError(
                 "UnknownJob",
                 f"there is no job {job[:80]!r}",
                 {"job": job[:80]},
-                f"the latest: {', '.join(reversed(known)) or 'none'}",
+                f"the latest: {', '.join(reversed(known[-10:])) or 'none'}",
             )
         return self.directory / job
 
@@ -188,16 +191,19 @@ class JobStore:
                     shutil.rmtree(place, ignore_errors=True)
 
     def _make_directory(self) -> None:
+        if self.directory.is_symlink():
+            raise CobreError("PathOutsideRoot", f"{PRIVATE_DIRECTORY} is a link", {"path": PRIVATE_DIRECTORY})
         with self.settings.root.directory(PRIVATE_DIRECTORY, create=True) as descriptor:
             os.fchmod(descriptor, 0o700)
 
     def _start(self, place: Path) -> None:
         """Start the process of a job; it is alive from the moment this returns."""
         self._runners = [runner for runner in self._runners if runner.poll() is None]
-        alive = os.open(place / ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        alive = os.open(place / ALIVE, flags, 0o600)
         try:
             fcntl.flock(alive, fcntl.LOCK_EX)  # others hold it for the moment in which they ask
-            with (place / MESSAGES).open("ab") as messages:
+            with append_to(place / MESSAGES) as messages:
                 self._runners.append(
                     subprocess.Popen(
                         [sys.executable, "-m", "cobre.mcp.jobs.runner", str(place), str(alive)],
@@ -229,7 +235,9 @@ def jobs_directory(root: Root) -> Path:
 
 
 def job_directories(directory: Path) -> list[Path]:
-    """Return the directories of all jobs, by number."""
+    """Return the directories of all jobs, by number; links are none."""
+    if directory.is_symlink():
+        return []
     try:
         found = [place for place in directory.iterdir() if _ID.match(place.name) and not place.is_symlink()]
     except FileNotFoundError:

@@ -9,9 +9,9 @@ from pydantic import Field
 from cobre.errors import CobreError
 from cobre.mcp.case_files import build_case, case_contents, snapshot_contents
 from cobre.mcp.contract import Answer, Arguments, Issue, Place, Settings, Tool, Wait
-from cobre.mcp.jobs.state import JobState, Kind
+from cobre.mcp.jobs.state import CASE, JobState, Kind
 from cobre.mcp.jobs.store import JobStore
-from cobre.mcp.paths import clean
+from cobre.mcp.paths import PRIVATE_DIRECTORY, clean
 from cobre.mcp.tools.case import CasePlace
 from cobre.mcp.tools.editing import refuse_private
 
@@ -267,9 +267,9 @@ def resume(settings: Settings, arguments: ResumeArguments) -> Job:
         if kind != "train":
             raise CobreError("InvalidArgument", "iterations are for a training", {"job": arguments.job})
         options["iterations"] = arguments.iterations
-    number = store.submit(
-        kind, old.request.case, store.case_contents(arguments.job), old.request.output, options, arguments.job
-    )
+    kept = f"{PRIVATE_DIRECTORY}/{arguments.job}/{CASE}"
+    contents = snapshot_contents(settings.root, kept, case_contents(settings.root, kept))
+    number = store.submit(kind, old.request.case, contents, old.request.output, options, arguments.job)
     return job_answer(settings, store.state(number))
 
 
