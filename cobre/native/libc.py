@@ -45,6 +45,7 @@ _functions = bind_library(
         "poll": _int(_address, _size, _int),
         "sendmsg": _size(_int, _address, _int),
         "readv": _size(_int, _address, _int),
+        "madvise": _int(_address, _size, _int),
         "process_vm_readv": _size(_int, _address, _size, _address, _size, _size),
         # the form of futex: number, word, operation, value, timeout, second word, third value
         "syscall": _size(_size, _address, _size, _size, _address, _address, _size),
@@ -57,6 +58,8 @@ sched_yield: Any = _functions.sched_yield
 """``sched_yield()``: let other threads have the processor."""
 poll: Any = _functions.poll
 """``poll(address of struct pollfd[], number of them, milliseconds)``."""
+madvise: Any = _functions.madvise
+"""``madvise(address, bytes, advice)``."""
 sendmsg: Any = _functions.sendmsg
 """``sendmsg(descriptor, address of struct msghdr, flags)``."""
 readv: Any = _functions.readv

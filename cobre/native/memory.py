@@ -117,6 +117,12 @@ def _load_at(element_type: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def load_int8(typing_context: Any, address: Any) -> Any:
+    """Return the int8 at an address."""
+    return _load_at(types.int8)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def load_int32(typing_context: Any, address: Any) -> Any:
     """Return the int32 at an address."""
     return _load_at(types.int32)

@@ -18,41 +18,11 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from cobre.native.unmapping import unmap_code
+
 _ROLLUP = Path("/proc/self/smaps_rollup")
 _STATUS = Path("/proc/self/status")
 _KIB = 1024
-
-_PT_LOAD = 1
-_PF_W = 2
-
-
-class _ProgramHeader(ctypes.Structure):
-    """``Elf64_Phdr``."""
-
-    _fields_ = (
-        ("type", ctypes.c_uint32),
-        ("flags", ctypes.c_uint32),
-        ("offset", ctypes.c_uint64),
-        ("address", ctypes.c_uint64),
-        ("physical", ctypes.c_uint64),
-        ("file_size", ctypes.c_uint64),
-        ("memory_size", ctypes.c_uint64),
-        ("alignment", ctypes.c_uint64),
-    )
-
-
-class _LoadedObject(ctypes.Structure):
-    """The first fields of ``struct dl_phdr_info``."""
-
-    _fields_ = (
-        ("base", ctypes.c_size_t),
-        ("name", ctypes.c_char_p),
-        ("headers", ctypes.POINTER(_ProgramHeader)),
-        ("num_headers", ctypes.c_uint16),
-    )
-
-
-_OnObject = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(_LoadedObject), ctypes.c_size_t, ctypes.c_void_p)
 
 
 def memory_bytes() -> tuple[int, int]:
@@ -78,35 +48,10 @@ def memory_bytes() -> tuple[int, int]:
 def return_unused_memory() -> None:
     """Give back memory that was freed, that of tables included, and unmap the code of libraries."""
     pyarrow.default_memory_pool().release_unused()
-    # Keeps Python's lock: a thread that waited for it, and for the loader's lock, would never go on.
-    libc: Any = ctypes.PyDLL(None)
+    libc: Any = ctypes.CDLL(None)
     if hasattr(libc, "malloc_trim"):
         libc.malloc_trim(0)
-    if hasattr(libc, "dl_iterate_phdr") and ctypes.sizeof(ctypes.c_void_p) == ctypes.sizeof(ctypes.c_uint64):
-        _unmap_code(libc)
-
-
-def _unmap_code(libc: Any) -> None:
-    """Unmap pages of segments that are never written, which have the content of their file.
-
-    The loader's lock is held meanwhile, so that no library is half loaded. Advice that the system does not
-    take changes nothing.
-    """
-    page, dont_need = mmap.PAGESIZE, mmap.MADV_DONTNEED
-
-    def unmap(loaded: Any, _size: int, _data: int | None) -> int:
-        part = loaded.contents
-        # The program itself and the kernel's page have no name, and next to nothing to give.
-        if part.name:
-            for header in part.headers[: part.num_headers]:
-                if header.type == _PT_LOAD and not header.flags & _PF_W:
-                    first = -(-(part.base + header.address) // page) * page
-                    end = (part.base + header.address + header.file_size) // page * page
-                    if end > first:
-                        libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), dont_need)
-        return 0
-
-    libc.dl_iterate_phdr(_OnObject(unmap), None)
+    unmap_code()
 
 
 class FileMemory:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -58,3 +60,22 @@ def test_arrays_stay_in_memory_where_there_is_no_room_for_a_file(monkeypatch):
     assert files.keep(given) is given
     assert files.keep(np.zeros(0)).size == 0
     files.unmap()
+
+
+def test_several_threads_give_back_memory_while_another_loads_libraries():
+    program = (
+        "import sys, threading, _ctypes, ctypes.util\n"
+        "sys.setswitchinterval(1e-6)\n"
+        "from cobre.sddp.ranks.memory import return_unused_memory\n"
+        "return_unused_memory()\n"
+        "library = ctypes.util.find_library('m')\n"
+        "def load():\n"
+        "    for _ in range(2000): _ctypes.dlclose(_ctypes.dlopen(library, 2))\n"
+        "def give_back():\n"
+        "    for _ in range(200): return_unused_memory()\n"
+        "threads = [threading.Thread(target=part) for part in 2 * (load, give_back)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+    )
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
