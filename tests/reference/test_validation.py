@@ -31,6 +31,7 @@ def rows_by_title(text: str) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.sweep
 def test_page_is_what_the_command_makes(validation: ModuleType) -> None:
     page = rows_by_title((DOCS / "validation.md").read_text(encoding="utf-8"))
     sections = validation.sections()
